@@ -41,6 +41,15 @@ static inline bool u64_product(uint64_t *n, const uint64_t *v, size_t n_v, uint6
 	return true;
 }
 
+/* BISECT - advance lo to the first `mid` in [lo, hi) for which `before`, an expression of mid that
+ * is true up to there, is false; hi if there is none. lo and hi are variables of one type. */
+#define BISECT(lo, hi, mid, before)                                                            \
+	for (__typeof__(lo) mid, end_ = (hi); (lo) < end_;)                                    \
+		if (mid = (lo) + (end_ - (lo)) / 2, (before))                                  \
+			(lo) = mid + 1;                                                        \
+		else                                                                           \
+			end_ = mid
+
 /* alloc_array - zeroed memory for n elements of `size` bytes; NULL when the product overflows
  * or memory is short. n == 0 gives a unique pointer. New: free() it. */
 static inline void *alloc_array(size_t n, size_t size)

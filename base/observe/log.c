@@ -165,11 +165,10 @@ static void observe_log_put(enum log_level level, const char *text)
 		return; /* stderr failed: no other place to report it */
 }
 
-static void put_kept(void *arg, uint8_t part, uint8_t level, const char *text)
+static void put_kept(void *arg NZ_UNUSED, uint8_t part, uint8_t level, const char *text)
 {
 	char line[400];
 
-	(void)arg;
 	(void)snprintf(line, sizeof(line), "%s: %s", part_names[part], text);
 	observe_log_put((enum log_level)level, line);
 }

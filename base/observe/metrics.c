@@ -59,9 +59,8 @@ static const struct {
 };
 
 /* give_back - a thread ends: its counts stay, and the next thread continues with the copy. */
-static void give_back(void *arg)
+static void give_back(void *arg NZ_UNUSED)
 {
-	(void)arg;
 	if (metrics_copy && metrics_copy - 1 < METRICS_SHARED)
 		atomic_store_explicit(&taken[metrics_copy - 1], false, memory_order_release);
 	metrics_copy = 0;

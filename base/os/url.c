@@ -233,14 +233,12 @@ static int take_rest(const char *text, struct url *u, struct err *e)
 	size_t path = strcspn(text, "?#"), query;
 	int rc = encoding_check(text, path, "path", e);
 
-	if (rc == 0)
-		rc = os_url_keep(&u->path, text, path, e);
+	rc = rc ? rc : os_url_keep(&u->path, text, path, e);
 	text += path;
 	if (rc == 0 && *text == '?') {
 		query = strcspn(++text, "#");
 		rc = encoding_check(text, query, "query", e);
-		if (rc == 0)
-			rc = os_url_keep(&u->query, text, query, e);
+		rc = rc ? rc : os_url_keep(&u->query, text, query, e);
 		text += query;
 	}
 	if (rc == 0 && *text == '#')

@@ -285,8 +285,7 @@ int sandbox_enter(unsigned may, const struct sandbox_path *paths, size_t n,
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return err_sys(e, errno, "PR_SET_NO_NEW_PRIVS");
 	rc = ll_enter(may, paths, n, e);
-	if (rc == 0)
-		rc = calls_enter(may);
+	rc = rc ? rc : calls_enter(may);
 	if (rc == -ENOSYS)
 		return 0;
 	return rc < 0 && (!e || !e->code) ? err_sys(e, -rc, "seccomp") : rc;

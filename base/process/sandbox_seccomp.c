@@ -395,8 +395,7 @@ static int add_fcntls(scmp_filter_ctx c)
 		const struct scmp_arg_cmp cmp = EQUAL(1, (uint64_t)fcntls[i]);
 
 		rc = sandbox_seccomp_rule(c, SCMP_ACT_ALLOW, "fcntl", 1, &cmp);
-		if (rc == 0)
-			rc = sandbox_seccomp_rule(c, SCMP_ACT_ALLOW, "fcntl64", 1, &cmp);
+		rc = rc ? rc : sandbox_seccomp_rule(c, SCMP_ACT_ALLOW, "fcntl64", 1, &cmp);
 	}
 	return rc;
 }

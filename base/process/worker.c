@@ -25,8 +25,7 @@ int worker_start(struct worker *w, const struct child_kind *kind, void *job, siz
 {
 	int rc = shm_new(kind->name, SHARED_MIN, &w->shared, e);
 
-	if (rc == 0)
-		rc = child_start(kind, job, job, size, &w->shared.fd, &w->child, e);
+	rc = rc ? rc : child_start(kind, job, job, size, &w->shared.fd, &w->child, e);
 	if (rc < 0)
 		shm_release(&w->shared);
 	w->served = 0;

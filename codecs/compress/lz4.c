@@ -17,8 +17,7 @@
 #define H5_HEAD 12
 #define H5_BLOCK ((uint32_t)1 << 30) /* bytes of a block when a file states none */
 
-static int compress_lz4_block(const uint8_t *in, size_t in_len, uint8_t *out, size_t n,
-			      struct err *e)
+static int lz4_block(const uint8_t *in, size_t in_len, uint8_t *out, size_t n, struct err *e)
 {
 	int got;
 
@@ -33,7 +32,7 @@ static int compress_lz4_block(const uint8_t *in, size_t in_len, uint8_t *out, si
 	return 0;
 }
 
-static void compress_lz4_put_be(struct buf *out, uint64_t v, size_t n)
+static void lz4_put_be(struct buf *out, uint64_t v, size_t n)
 {
 	uint8_t *p = buf_grow(out, n);
 
@@ -43,9 +42,9 @@ static void compress_lz4_put_be(struct buf *out, uint64_t v, size_t n)
 
 static const struct codec_effort effort = {"lz4",       "acceleration", 1,        INT_MAX,
 					   .stored = 1, .zarr = 1,      .user = 1};
-CODEC_EFFORT(compress_lz4, effort)
+CODEC_EFFORT(lz4, effort)
 
-static int compress_lz4_decode(const struct codec_call *c)
+static int lz4_decode(const struct codec_call *c)
 {
 	size_t n;
 
@@ -58,7 +57,7 @@ static int compress_lz4_decode(const struct codec_call *c)
 	*c->ret_len = n;
 	if (n == 0)
 		return 0;
-	return compress_lz4_block(c->in + SIZE_BYTES, c->in_len - SIZE_BYTES, c->out, n, c->e);
+	return lz4_block(c->in + SIZE_BYTES, c->in_len - SIZE_BYTES, c->out, n, c->e);
 }
 
 /* put_block - compress n bytes and append them. */
@@ -80,7 +79,7 @@ static int put_block(const uint8_t *in, size_t n, int acceleration, struct buf *
 	return got > 0 ? 0 : err_set(e, -EIO, "lz4: the library cannot encode %zu bytes", n);
 }
 
-static int compress_lz4_encode(const struct codec_call *c)
+static int lz4_encode(const struct codec_call *c)
 {
 	size_t start = c->to->len;
 	int rc;
@@ -97,12 +96,12 @@ const struct codec_ops codec_lz4 = {
 	.h5_id = CODEC_LZ4,
 	.zarr2_id = "lz4",
 	.compressor = true,
-	.zarr2_params = compress_lz4_zarr2_params,
-	.from_zarr = compress_lz4_from_zarr,
-	.prepare = compress_lz4_prepare,
+	.zarr2_params = lz4_zarr2_params,
+	.from_zarr = lz4_from_zarr,
+	.prepare = lz4_prepare,
 	.stored_max = codec_packed_max,
-	.decode = compress_lz4_decode,
-	.encode = compress_lz4_encode,
+	.decode = lz4_decode,
+	.encode = lz4_encode,
 };
 
 static int h5_decode(const struct codec_call *c)
@@ -137,8 +136,7 @@ static int h5_decode(const struct codec_call *c)
 				       stored, c->in_len - from);
 		if (stored == n)
 			memcpy(c->out + to, c->in + from, n);
-		else if ((rc = compress_lz4_block(c->in + from, stored, c->out + to, n,
-						  c->e)) != 0)
+		else if ((rc = lz4_block(c->in + from, stored, c->out + to, n, c->e)) != 0)
 			return rc;
 		from += stored;
 		to += n;
@@ -178,13 +176,13 @@ static int h5_encode(const struct codec_call *c)
 
 	if (size > c->in_len)
 		size = (uint32_t)c->in_len;
-	compress_lz4_put_be(c->to, c->in_len, 8);
-	compress_lz4_put_be(c->to, size, 4);
+	lz4_put_be(c->to, c->in_len, 8);
+	lz4_put_be(c->to, size, 4);
 	for (size_t i = 0; i < c->in_len; i += size) {
 		size_t m = c->in_len - i < size ? c->in_len - i : size, at = c->to->len, stored;
 		int rc;
 
-		compress_lz4_put_be(c->to, 0, SIZE_BYTES);
+		lz4_put_be(c->to, 0, SIZE_BYTES);
 		rc = put_block(c->in + i, m, 1, c->to, c->e);
 		if (rc) {
 			c->to->len = start;

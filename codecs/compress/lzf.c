@@ -28,7 +28,7 @@
 
 enum { P_REVISION, P_VERSION, P_BYTES, P_N };
 
-static int compress_lzf_decode(const struct codec_call *c)
+static int lzf_decode(const struct codec_call *c)
 {
 	unsigned int room = c->cap < UINT32_MAX ? (unsigned int)c->cap : UINT32_MAX, got;
 
@@ -51,7 +51,7 @@ static int compress_lzf_decode(const struct codec_call *c)
 
 /* ---- runs of literals ---- */
 
-static uint64_t compress_lzf_framed_size(uint64_t n)
+static uint64_t lzf_framed_size(uint64_t n)
 {
 	uint64_t r;
 
@@ -73,7 +73,7 @@ static uint8_t *put_literals(const uint8_t *in, size_t n, uint8_t *out)
 	return out;
 }
 
-static void compress_lzf_frame(const struct codec_call *c)
+static void lzf_frame(const struct codec_call *c)
 {
 	(void)put_literals(c->in, c->in_len, c->out);
 }
@@ -86,13 +86,13 @@ static inline uint32_t three(const uint8_t *p)
 	return get_le32(p) & 0xffffff;
 }
 
-static inline uint32_t compress_lzf_hash(uint32_t bytes)
+static inline uint32_t lzf_hash(uint32_t bytes)
 {
 	return bytes * 2654435761u >> (32 - HASH_BITS);
 }
 
-/* compress_lzf_match - the number of equal bytes, at most n, after the first three. */
-static size_t compress_lzf_match(const uint8_t *a, const uint8_t *b, size_t n)
+/* lzf_match - the number of equal bytes, at most n, after the first three. */
+static size_t lzf_match(const uint8_t *a, const uint8_t *b, size_t n)
 {
 	size_t i = REF_MIN;
 
@@ -119,18 +119,18 @@ static uint8_t *put_reference(size_t len, size_t away, uint8_t *out)
 	return out;
 }
 
-/* compress_lzf_pack - encode n > 0 bytes to at most framed_size(n) + 1: a reference is shorter than
+/* lzf_pack - encode n > 0 bytes to at most framed_size(n) + 1: a reference is shorter than
  * its content by at least the byte that begins the next run. last[hash] is the offset where bytes
  * with that hash were last seen, or 0, which is as valid, because bytes are compared. Returns the
  * end of the output. */
-static uint8_t *compress_lzf_pack(const uint8_t *in, size_t n, uint32_t *last, uint8_t *out)
+static uint8_t *lzf_pack(const uint8_t *in, size_t n, uint32_t *last, uint8_t *out)
 {
 	size_t i = 0, from = 0; /* literals since `from` are not written yet */
 
 	memset(last, 0, sizeof(*last) << HASH_BITS);
 	while (i + LOOK <= n) {
 		uint32_t bytes = three(in + i);
-		uint32_t *slot = &last[compress_lzf_hash(bytes)];
+		uint32_t *slot = &last[lzf_hash(bytes)];
 		size_t at = *slot, len;
 
 		*slot = (uint32_t)i;
@@ -138,18 +138,18 @@ static uint8_t *compress_lzf_pack(const uint8_t *in, size_t n, uint32_t *last, u
 			i++;
 			continue;
 		}
-		len = compress_lzf_match(in + at, in + i, n - i < REF_MAX ? n - i : REF_MAX);
+		len = lzf_match(in + at, in + i, n - i < REF_MAX ? n - i : REF_MAX);
 		out = put_literals(in + from, i - from, out);
 		out = put_reference(len, i - at, out);
 		i += len;
 		from = i;
 		for (size_t k = i - 2; k < i && k + LOOK <= n; k++)
-			last[compress_lzf_hash(three(in + k))] = (uint32_t)k;
+			last[lzf_hash(three(in + k))] = (uint32_t)k;
 	}
 	return put_literals(in + from, n - from, out);
 }
 
-static int compress_lzf_encode(const struct codec_call *c)
+static int lzf_encode(const struct codec_call *c)
 {
 	size_t start = c->to->len;
 	void *last;
@@ -160,18 +160,18 @@ static int compress_lzf_encode(const struct codec_call *c)
 	if (c->in_len >= UINT32_MAX - UINT32_MAX / RUN_MAX)
 		return err_set(c->e, -ERANGE, "lzf: length %zu is too large", c->in_len);
 	last = codec_scratch_get(c->scratch, CODEC_SCRATCH_OWN, sizeof(uint32_t) << HASH_BITS);
-	p = last ? buf_grow(c->to, (size_t)compress_lzf_framed_size(c->in_len) + 1) : NULL;
+	p = last ? buf_grow(c->to, (size_t)lzf_framed_size(c->in_len) + 1) : NULL;
 	if (!p)
 		return err_nomem(c->e);
-	c->to->len = start + (size_t)(compress_lzf_pack(c->in, c->in_len, last, p) - p);
+	c->to->len = start + (size_t)(lzf_pack(c->in, c->in_len, last, p) - p);
 	return 0;
 }
 
 /* ---- parameters ---- */
 
-/* compress_lzf_prepare - as h5py's filter: it sets the first three and keeps the others. */
-static int compress_lzf_prepare(const struct codec_spec *spec, const struct codec_array *a,
-				uint32_t *params, uint32_t *ret_n, struct err *e)
+/* lzf_prepare - as h5py's filter: it sets the first three and keeps the others. */
+static int lzf_prepare(const struct codec_spec *spec, const struct codec_array *a,
+		       uint32_t *params, uint32_t *ret_n, struct err *e)
 {
 	uint64_t bytes = a->elem_size;
 	uint32_t n = spec->n_params < P_N ? P_N : spec->n_params;
@@ -194,10 +194,10 @@ static int compress_lzf_prepare(const struct codec_spec *spec, const struct code
 const struct codec_ops codec_lzf = {
 	.name = "lzf",
 	.h5_id = CODEC_LZF,
-	.prepare = compress_lzf_prepare,
+	.prepare = lzf_prepare,
 	.stored_max = codec_packed_max,
-	.decode = compress_lzf_decode,
-	.framed_size = compress_lzf_framed_size,
-	.frame = compress_lzf_frame,
-	.encode = compress_lzf_encode,
+	.decode = lzf_decode,
+	.framed_size = lzf_framed_size,
+	.frame = lzf_frame,
+	.encode = lzf_encode,
 };

@@ -53,8 +53,7 @@ static int lzma_from_zarr(const struct codec_conf *conf, uint32_t *params, uint3
 	rc = codec_conf_level(conf, "check", -1, LZMA_CHECK_ID_MAX, -1, &params[P_CHECK], e);
 	if (!rc)
 		rc = codec_conf_level(conf, "preset", -1, PRESET_MAX, -1, &params[P_PRESET], e);
-	if (!rc)
-		rc = lzma_filters_from(conf, params + P_FILTERS, &n, e);
+	rc = rc ? rc : lzma_filters_from(conf, params + P_FILTERS, &n, e);
 	if (!rc && format == FORMAT_RAW && n == 0)
 		rc = err_set(e, -EOPNOTSUPP, "lzma: a raw stream needs 'filters'");
 	*ret_n = P_FILTERS + n;

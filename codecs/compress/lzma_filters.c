@@ -104,8 +104,7 @@ static int lzma_filters_one(const char *text, size_t n, uint32_t *params, uint32
 	if (!j)
 		return err_nomem(e);
 	rc = codec_json_open(text, n, 2, 1, j, e);
-	if (!rc)
-		rc = lzma_filters_id_of(j, &id, e);
+	rc = rc ? rc : lzma_filters_id_of(j, &id, e);
 	if (!rc && n_options(id) == 0)
 		rc = err_set(e, -EOPNOTSUPP, "lzma: filter %" PRIu32 " is not supported", id);
 	else if (!rc && *at + 1 + n_options(id) > LZMA_PARAMS_MAX)
@@ -195,8 +194,7 @@ int lzma_filters_from(const struct codec_conf *conf, uint32_t *params, uint32_t 
 		return err_nomem(e);
 	rc = codec_json_open(conf->json, strlen(conf->json), conf->version, conf->elem_size, j,
 			     e);
-	if (!rc)
-		rc = list_of(j, &list, e);
+	rc = rc ? rc : list_of(j, &list, e);
 	if (!rc && list)
 		rc = lzma_filters_all_of(list, params, ret_n, e);
 	codec_json_close(j);

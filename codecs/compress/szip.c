@@ -425,12 +425,9 @@ static int szip_from_zarr(const struct codec_conf *conf, uint32_t *params, uint3
 	const struct codec_array *a = conf->array;
 	int rc = szip_number(conf, "mask", -1, &params[P_MASK], e);
 
-	if (!rc)
-		rc = szip_number(conf, "pixels-per-block", -1, &params[P_BLOCK], e);
-	if (!rc)
-		rc = szip_number(conf, "bits-per-pixel", 0, &params[P_BITS], e);
-	if (!rc)
-		rc = szip_number(conf, "pixels-per-scanline", 0, &params[P_LINE], e);
+	rc = rc ? rc : szip_number(conf, "pixels-per-block", -1, &params[P_BLOCK], e);
+	rc = rc ? rc : szip_number(conf, "bits-per-pixel", 0, &params[P_BITS], e);
+	rc = rc ? rc : szip_number(conf, "pixels-per-scanline", 0, &params[P_LINE], e);
 	*ret_n = P_N;
 	if (rc || (params[P_BITS] > 0 && params[P_LINE] > 0))
 		return rc;

@@ -7,8 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* core_config_found - map a getter's result: 1 a value, 0 use the default, negative an error. */
-static int core_config_found(int rc, const char *member, const char *wanted, struct err *e)
+/* config_found - map a getter's result: 1 a value, 0 use the default, negative an error. */
+static int config_found(int rc, const char *member, const char *wanted, struct err *e)
 {
 	if (rc == -ENOENT)
 		return 0;
@@ -21,8 +21,8 @@ int codec_conf_int(const struct codec_conf *conf, const char *member, int64_t mi
 		   int64_t *ret, struct err *e)
 {
 	int64_t v = 0;
-	int rc = core_config_found(conf->integer(conf->arg, member, &v), member,
-				   "a whole number", e);
+	int rc =
+		config_found(conf->integer(conf->arg, member, &v), member, "a whole number", e);
 
 	if (rc < 0)
 		return rc;
@@ -34,7 +34,7 @@ int codec_conf_real(const struct codec_conf *conf, const char *member, double mi
 		    double *ret, struct err *e)
 {
 	double v = 0;
-	int rc = core_config_found(conf->real(conf->arg, member, &v), member, "a number", e);
+	int rc = config_found(conf->real(conf->arg, member, &v), member, "a number", e);
 
 	if (rc < 0)
 		return rc;
@@ -46,7 +46,7 @@ int codec_conf_text(const struct codec_conf *conf, const char *member, const cha
 		    const char **ret, struct err *e)
 {
 	const char *v = NULL;
-	int rc = core_config_found(conf->text(conf->arg, member, &v), member, "a string", e);
+	int rc = config_found(conf->text(conf->arg, member, &v), member, "a string", e);
 
 	if (rc < 0)
 		return rc;

@@ -164,8 +164,7 @@ int codec_chain_decode(const struct codec_chain *chain, uint32_t mask, size_t el
 			       .e = e};
 	int rc = find_all(chain, mask, ops, e);
 
-	if (!rc)
-		rc = caps_of(chain, ops, mask, out_len, caps, e);
+	rc = rc ? rc : caps_of(chain, ops, mask, out_len, caps, e);
 	return rc ? rc : decode_steps(chain, ops, mask, caps, &c, out, out_len);
 }
 
@@ -184,8 +183,7 @@ int codec_chain_decode_any(const struct codec_chain *chain, size_t elem_size, co
 	unsigned int turn = 0;
 	int rc = find_all(chain, 0, ops, e);
 
-	if (!rc)
-		rc = caps_of(chain, ops, 0, max, caps, e);
+	rc = rc ? rc : caps_of(chain, ops, 0, max, caps, e);
 	for (uint32_t i = chain->n; !rc && i-- > 0; c.in_len = got) {
 		c.spec = &chain->specs[i];
 		if (ops[i]->check) {

@@ -41,10 +41,8 @@ static int quantize_from_zarr(const struct codec_conf *conf, uint32_t *params, u
 	struct codec_spec spec = {.n_params = 2, .params = params};
 	int rc = num_from_conf(conf, "dtype", 0, &params[P_DTYPE], e);
 
-	if (!rc)
-		rc = num_from_conf(conf, "astype", params[P_DTYPE], &params[P_ASTYPE], e);
-	if (!rc)
-		rc = codec_conf_level(conf, "digits", -400, 400, 0, &params[P_DIGITS], e);
+	rc = rc ? rc : num_from_conf(conf, "astype", params[P_DTYPE], &params[P_ASTYPE], e);
+	rc = rc ? rc : codec_conf_level(conf, "digits", -400, 400, 0, &params[P_DIGITS], e);
 	if (rc)
 		return rc;
 	if (num_of(&spec, P_DTYPE).kind != NUM_FLOAT ||
@@ -154,8 +152,7 @@ static int quantize_prepare(const struct codec_spec *spec, const struct codec_ar
 	if (spec->n_params < 1 || scale_of((int32_t)spec->params[0]) == 0)
 		return err_set(e, -EINVAL, "quantize needs a parameter: the number of digits");
 	rc = num_of_array("quantize", a, &params[P_DTYPE], e);
-	if (!rc)
-		rc = num_of_user(spec, 1, params[P_DTYPE], &params[P_ASTYPE], e);
+	rc = rc ? rc : num_of_user(spec, 1, params[P_DTYPE], &params[P_ASTYPE], e);
 	if (rc)
 		return rc;
 	if (a->class != CODEC_FLOAT)

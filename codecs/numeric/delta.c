@@ -26,8 +26,7 @@ static int delta_from_zarr(const struct codec_conf *conf, uint32_t *params, uint
 	struct codec_spec spec = {.n_params = P_N, .params = params};
 	int rc = num_from_conf(conf, "dtype", 0, &params[P_DTYPE], e);
 
-	if (!rc)
-		rc = num_from_conf(conf, "astype", params[P_DTYPE], &params[P_ASTYPE], e);
+	rc = rc ? rc : num_from_conf(conf, "astype", params[P_DTYPE], &params[P_ASTYPE], e);
 	if (rc)
 		return rc;
 	if (num_of(&spec, P_DTYPE).kind == NUM_BOOL || num_of(&spec, P_ASTYPE).kind == NUM_BOOL)

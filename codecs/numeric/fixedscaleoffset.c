@@ -59,12 +59,9 @@ static int fixedscaleoffset_from_zarr(const struct codec_conf *conf, uint32_t *p
 {
 	int rc = num_from_conf(conf, "dtype", 0, &params[P_DTYPE], e);
 
-	if (!rc)
-		rc = num_from_conf(conf, "astype", params[P_DTYPE], &params[P_ASTYPE], e);
-	if (!rc)
-		rc = real_from(conf, "offset", &params[P_OFFSET], e);
-	if (!rc)
-		rc = real_from(conf, "scale", &params[P_SCALE], e);
+	rc = rc ? rc : num_from_conf(conf, "astype", params[P_DTYPE], &params[P_ASTYPE], e);
+	rc = rc ? rc : real_from(conf, "offset", &params[P_OFFSET], e);
+	rc = rc ? rc : real_from(conf, "scale", &params[P_SCALE], e);
 	*ret_n = P_N;
 	return rc;
 }
@@ -156,8 +153,7 @@ static int fixedscaleoffset_prepare(const struct codec_spec *spec, const struct 
 			       "fixedscaleoffset needs two parameters, offset and scale, as "
 			       "doubles: fixedscaleoffset,0d,10d");
 	rc = num_of_array("fixedscaleoffset", a, &params[P_DTYPE], e);
-	if (!rc)
-		rc = num_of_user(spec, n, params[P_DTYPE], &params[P_ASTYPE], e);
+	rc = rc ? rc : num_of_user(spec, n, params[P_DTYPE], &params[P_ASTYPE], e);
 	if (rc)
 		return rc;
 	memcpy(params + P_OFFSET, spec->params, n * sizeof(*params));

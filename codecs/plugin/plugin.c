@@ -345,8 +345,7 @@ static int plugin_prepare(const struct codec_spec *spec, const struct codec_arra
 	rc = plugin_do_put_array(a, &array) < 0 ? err_nomem(e) : 0;
 	c.in = array.data;
 	c.in_len = array.len;
-	if (rc == 0)
-		rc = plugin_do_call(p, &c, e);
+	rc = rc ? rc : plugin_do_call(p, &c, e);
 	buf_release(&array);
 	return rc < 0 ? rc : take_params(&c, v, params, ret_n);
 }

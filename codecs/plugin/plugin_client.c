@@ -14,14 +14,14 @@
 
 #define WORKERS_MAX 8
 
-/* plugin_client_libs - the libraries that a process has loaded, as paths of the table. It cannot
+/* client_libs - the libraries that a process has loaded, as paths of the table. It cannot
  * open others. NULL: none. */
-struct plugin_client_libs {
+struct client_libs {
 	const char *filter, *codec;
 };
 
 static struct worker_pool pool = WORKER_POOL_INIT(WORKERS_MAX);
-static struct plugin_client_libs loaded[WORKERS_MAX]; /* for the processes of pool.v */
+static struct client_libs loaded[WORKERS_MAX]; /* for the processes of pool.v */
 
 static uint64_t limit_ms = PLUGIN_MS;
 
@@ -32,7 +32,7 @@ void codec_plugins_time(uint64_t ms)
 
 /* ---- a child ---- */
 
-static bool plugin_client_same_text(const char *a, const char *b)
+static bool client_same_text(const char *a, const char *b)
 {
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
@@ -41,17 +41,17 @@ static bool plugin_client_same_text(const char *a, const char *b)
  * equal ones mostly have the same address. */
 static bool has_libs(const struct worker *w, const void *arg)
 {
-	const struct plugin_client_libs *l = &loaded[w - pool.v];
+	const struct client_libs *l = &loaded[w - pool.v];
 	const struct plugin_call *c = arg;
 
-	return plugin_client_same_text(l->filter, c->filter_lib) &&
-	       plugin_client_same_text(l->codec, c->codec_lib);
+	return client_same_text(l->filter, c->filter_lib) &&
+	       client_same_text(l->codec, c->codec_lib);
 }
 
-/* plugin_client_start - filter, codec: paths of the only libraries that the process may load; "":
+/* client_start - filter, codec: paths of the only libraries that the process may load; "":
  * none. any: it describes all libraries. */
-static int plugin_client_start(struct worker *w, const char *filter, const char *codec,
-			       bool any, struct err *e)
+static int client_start(struct worker *w, const char *filter, const char *codec, bool any,
+			struct err *e)
 {
 	struct plugin_job job = {.cpu_ms = limit_ms, .any = any};
 
@@ -105,9 +105,9 @@ static const struct worker_words words = {
 	.ended_of = "",
 };
 
-/* plugin_client_call - call a process that is ready. *ret: the consequence of its loss. */
-static int plugin_client_call(struct worker *w, struct plugin_call *c, uint64_t ms,
-			      enum worker_fate *ret, struct err *e)
+/* client_call - call a process that is ready. *ret: the consequence of its loss. */
+static int client_call(struct worker *w, struct plugin_call *c, uint64_t ms,
+		       enum worker_fate *ret, struct err *e)
 {
 	struct plugin_request q;
 	struct worker_call k = {.request = &q, .size = sizeof(q), .ms = ms};
@@ -125,22 +125,22 @@ static int plugin_client_call(struct worker *w, struct plugin_call *c, uint64_t 
 	return k.rc < 0 ? k.rc : plugin_give(c, w->shared.at + q.out, (size_t)k.len, e);
 }
 
-/* plugin_client_ask - call one process. fresh: one that has run nothing yet. */
-static int plugin_client_ask(struct worker *w, struct plugin_call *c, bool fresh,
-			     enum worker_fate *ret, struct err *e)
+/* client_ask - call one process. fresh: one that has run nothing yet. */
+static int client_ask(struct worker *w, struct plugin_call *c, bool fresh,
+		      enum worker_fate *ret, struct err *e)
 {
-	struct plugin_client_libs *l = &loaded[w - pool.v];
+	struct client_libs *l = &loaded[w - pool.v];
 	int rc = 0;
 
 	*ret = WORKER_FAILED;
 	if (!has_libs(w, c) || (fresh && w->served))
 		(void)worker_end(w);
 	if (!worker_alive(w)) {
-		*l = (struct plugin_client_libs){c->filter_lib, c->codec_lib};
-		rc = plugin_client_start(w, l->filter ? l->filter : "",
-					 l->codec ? l->codec : "", false, e);
+		*l = (struct client_libs){c->filter_lib, c->codec_lib};
+		rc = client_start(w, l->filter ? l->filter : "", l->codec ? l->codec : "",
+				  false, e);
 	}
-	return rc < 0 ? rc : plugin_client_call(w, c, limit_ms, ret, e);
+	return rc < 0 ? rc : client_call(w, c, limit_ms, ret, e);
 }
 
 int plugin_ask(struct plugin_call *c, struct err *e)
@@ -154,7 +154,7 @@ int plugin_ask(struct plugin_call *c, struct err *e)
 	for (; fate == WORKER_RETRY; fresh = true) {
 		struct worker *w = worker_take(&pool, has_libs, c);
 
-		rc = plugin_client_ask(w, c, fresh, &fate, &inner);
+		rc = client_ask(w, c, fresh, &fate, &inner);
 		worker_give(&pool, w);
 	}
 	if (rc < 0)
@@ -177,9 +177,9 @@ static bool cleaned(struct plugin_entry *x)
 	return true;
 }
 
-/* plugin_client_describe - describe one library. Whatever it does, only this library is lost. */
-static int plugin_client_describe(struct worker *w, struct plugin_lib *l,
-				  struct plugin_desc *ret, struct err *e)
+/* client_describe - describe one library. Whatever it does, only this library is lost. */
+static int client_describe(struct worker *w, struct plugin_lib *l, struct plugin_desc *ret,
+			   struct err *e)
 {
 	const uint64_t ms = u64_min(limit_ms, PLUGIN_LOAD_MS);
 	struct plugin_call c = {.op = PLUGIN_DESCRIBE,
@@ -189,11 +189,11 @@ static int plugin_client_describe(struct worker *w, struct plugin_lib *l,
 	struct err why = ERR_INIT;
 	enum worker_fate fate;
 	bool good;
-	int rc = worker_alive(w) ? 0 : plugin_client_start(w, "", "", true, e);
+	int rc = worker_alive(w) ? 0 : client_start(w, "", "", true, e);
 
 	if (rc < 0)
 		return rc;
-	rc = plugin_client_call(w, &c, ms, &fate, &why);
+	rc = client_call(w, &c, ms, &fate, &why);
 	good = c.len == sizeof(*ret) && ret->n <= PLUGIN_ENTRIES_MAX;
 	for (uint32_t i = 0; rc == 0 && good && i < ret->n; i++)
 		good = cleaned(&ret->v[i]);
@@ -213,7 +213,7 @@ int plugin_describe(struct plugin_libs *libs, struct plugin_desc *ret, struct er
 
 	for (size_t i = 0; rc == 0 && i < libs->n; i++)
 		if (!libs->v[i].why)
-			rc = plugin_client_describe(&w, &libs->v[i], &ret[i], e);
+			rc = client_describe(&w, &libs->v[i], &ret[i], e);
 	(void)worker_end(&w);
 	return rc;
 }

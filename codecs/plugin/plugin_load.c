@@ -183,8 +183,7 @@ int plugin_load(const char *path, struct plugin_code **ret, struct err *e)
 	}
 	c->handle = open_library(path, &why);
 	rc = c->handle ? look_at_filter(c, e) : not_loaded(path, why, e);
-	if (rc == 0)
-		rc = look_at_codecs(c, e);
+	rc = rc ? rc : look_at_codecs(c, e);
 	if (rc == 0 && c->desc.n == 0)
 		rc = err_set(e, -EBADMSG, "it contains neither a filter nor a codec");
 	if (rc < 0) { /* not closed: that would run more of its code */

@@ -132,8 +132,7 @@ static int plugin_scan_add_dir(struct plugin_libs *l, const char *path)
 	if (n < 0)
 		return plugin_scan_add(l, steal(&real), "it cannot be listed");
 	for (int i = 0; i < n; i++) {
-		if (rc == 0)
-			rc = plugin_scan_add_file(l, real, names[i]->d_name);
+		rc = rc ? rc : plugin_scan_add_file(l, real, names[i]->d_name);
 		free(names[i]);
 	}
 	free(names);

@@ -31,32 +31,30 @@ int plugin_give(struct plugin_call *c, const void *data, size_t n, struct err *e
 	return c->to && !buf_ok(c->to) ? err_nomem(e) : 0;
 }
 
-static herr_t plugin_server_first_text(unsigned n, const H5E_error2_t *d, void *arg)
+static herr_t server_first_text(unsigned n NZ_UNUSED, const H5E_error2_t *d, void *arg)
 {
 	const char **text = arg;
 
-	(void)n;
 	if (d->desc && d->desc[0] && !*text)
 		*text = d->desc;
 	return 0;
 }
 
-/* plugin_server_refused - a filter failed; HDF5's error stack may have the reason. */
-static int plugin_server_refused(struct err *e, int code, const char *what)
+/* server_refused - a filter failed; HDF5's error stack may have the reason. */
+static int server_refused(struct err *e, int code, const char *what)
 {
 	const char *text = NULL;
 
-	(void)H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, plugin_server_first_text, &text);
+	(void)H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, server_first_text, &text);
 	return text ? err_set(e, code, "%s: %s", what, text) : err_set(e, code, "%s", what);
 }
 
 /* ---- filters ---- */
 
 /* room_of - bytes that are allocated, as far as the allocator knows. */
-static size_t room_of(void *p, size_t said)
+static size_t room_of(void *p NZ_UNUSED, size_t said)
 {
 #ifdef H5_MEMORY_ALLOC_SANITY_CHECK /* such a library has its own headers before blocks */
-	(void)p;
 	return said;
 #else
 	size_t room = malloc_usable_size(p);
@@ -65,8 +63,8 @@ static size_t room_of(void *p, size_t said)
 #endif
 }
 
-/* plugin_server_changed - the error of a library that has changed since the table was made. */
-static int plugin_server_changed(int rc, struct err *e)
+/* server_changed - the error of a library that has changed since the table was made. */
+static int server_changed(int rc, struct err *e)
 {
 	return rc == -EBADMSG ? err_wrap(e, -EIO, "the library was changed") : rc;
 }
@@ -77,7 +75,7 @@ static int load_filter(const struct plugin_call *c, const H5Z_class2_t **ret, st
 	int rc = plugin_load(c->filter_lib, &code, e);
 
 	if (rc < 0)
-		return plugin_server_changed(rc, e);
+		return server_changed(rc, e);
 	if (!code->filter || (uint32_t)code->filter->id != c->h5_id)
 		return err_set(e, -EIO, "the library was changed: it no longer has the filter");
 	*ret = code->filter;
@@ -102,9 +100,8 @@ static int run_filter(struct plugin_call *c, struct err *e)
 	n = f->filter(decode ? H5Z_FLAG_REVERSE : 0, c->n_params, c->params, c->in_len, &room,
 		      &buf);
 	if (n == 0)
-		rc = decode ? plugin_server_refused(e, -EBADMSG, "it cannot decode the chunk")
-			    : plugin_server_refused(e, -EOPNOTSUPP,
-						    "it cannot encode the chunk");
+		rc = decode ? server_refused(e, -EBADMSG, "it cannot decode the chunk")
+			    : server_refused(e, -EOPNOTSUPP, "it cannot encode the chunk");
 	else if (!buf || n > room_of(buf, room))
 		rc = err_set(e, -EIO, "it claims %zu bytes but returns fewer", n);
 	else
@@ -135,7 +132,7 @@ static int load_codec(const struct plugin_call *c, struct plugin_code **ret_code
 	int rc = plugin_load(c->codec_lib, &code, e);
 
 	if (rc < 0)
-		return plugin_server_changed(rc, e);
+		return server_changed(rc, e);
 	if (code->codec && code->codec->hdf5id == c->h5_id)
 		k = code->codec;
 	for (size_t i = 0; !k && code->defaults && code->defaults[i]; i++)
@@ -232,8 +229,8 @@ static int read_wanted(const struct plugin_call *c, struct wanted *ret, struct e
 	return 0;
 }
 
-/* plugin_server_half - IEEE binary16, for which HDF5 has no predefined type. */
-static hid_t plugin_server_half(void)
+/* server_half - IEEE binary16, for which HDF5 has no predefined type. */
+static hid_t server_half(void)
 {
 	hid_t t = H5Tcopy(H5T_IEEE_F32LE);
 
@@ -245,8 +242,8 @@ static hid_t plugin_server_half(void)
 	return t;
 }
 
-/* plugin_server_type_of - a new type; -1 when there is none. */
-static hid_t plugin_server_type_of(const struct plugin_array *a)
+/* server_type_of - a new type; -1 when there is none. */
+static hid_t server_type_of(const struct plugin_array *a)
 {
 	const bool is_signed = a->class == CODEC_INT;
 	hid_t t = -1;
@@ -254,7 +251,7 @@ static hid_t plugin_server_type_of(const struct plugin_array *a)
 	if (a->class == CODEC_FLOAT)
 		t = a->elem_size == 8   ? H5Tcopy(H5T_IEEE_F64LE)
 		    : a->elem_size == 4 ? H5Tcopy(H5T_IEEE_F32LE)
-		    : a->elem_size == 2 ? plugin_server_half()
+		    : a->elem_size == 2 ? server_half()
 					: H5Tcreate(H5T_OPAQUE, a->elem_size);
 	else if (a->class == CODEC_INT || a->class == CODEC_UINT)
 		t = a->elem_size == 8   ? H5Tcopy(is_signed ? H5T_STD_I64LE : H5T_STD_U64LE)
@@ -296,8 +293,7 @@ static int give_stored(struct plugin_call *c, hid_t dcpl, struct err *e)
 
 	if (H5Pget_filter_by_id2(dcpl, (H5Z_filter_t)c->h5_id, &flags, &n, params, 0, NULL,
 				 &config) < 0)
-		return plugin_server_refused(e, -EOPNOTSUPP,
-					     "it removed itself from the filters");
+		return server_refused(e, -EOPNOTSUPP, "it removed itself from the filters");
 	if (n > CODEC_PARAMS_MAX)
 		return err_set(e, -EOPNOTSUPP,
 			       "%zu parameters are returned, at most %d are allowed", n,
@@ -309,7 +305,7 @@ static int give_stored(struct plugin_call *c, hid_t dcpl, struct err *e)
 static int by_hdf5(struct plugin_call *c, const struct wanted *w, const H5Z_class2_t *f,
 		   struct err *e)
 {
-	hid_t type = plugin_server_type_of(&w->a),
+	hid_t type = server_type_of(&w->a),
 	      space = H5Screate_simple((int)w->a.rank, w->chunk, NULL);
 	hid_t dcpl = -1;
 	int rc = 0;
@@ -318,11 +314,11 @@ static int by_hdf5(struct plugin_call *c, const struct wanted *w, const H5Z_clas
 	if ((f->id < H5Z_FILTER_RESERVED || H5Zregister(f) >= 0) && type >= 0 && space >= 0)
 		dcpl = dcpl_of(c, w, type);
 	if (dcpl < 0)
-		rc = plugin_server_refused(e, -EOPNOTSUPP, "it cannot be set for this array");
+		rc = server_refused(e, -EOPNOTSUPP, "it cannot be set for this array");
 	else if (f->can_apply && f->can_apply(dcpl, type, space) <= 0)
-		rc = plugin_server_refused(e, -EOPNOTSUPP, "it cannot be used for this array");
+		rc = server_refused(e, -EOPNOTSUPP, "it cannot be used for this array");
 	else if (f->set_local && f->set_local(dcpl, type, space) < 0)
-		rc = plugin_server_refused(e, -EINVAL, "it rejects the parameters");
+		rc = server_refused(e, -EINVAL, "it rejects the parameters");
 	else
 		rc = give_stored(c, dcpl, e);
 	if (dcpl >= 0)
@@ -362,8 +358,8 @@ static bool find_netcdf(void *handle, struct netcdf *ret)
 	return true;
 }
 
-/* plugin_server_nc_type - netCDF's number of a type; 0: there is no such type. */
-static int plugin_server_nc_type(const struct plugin_array *a)
+/* server_nc_type - netCDF's number of a type; 0: there is no such type. */
+static int server_nc_type(const struct plugin_array *a)
 {
 	static const int ints[] = {[1] = 1, [2] = 3, [4] = 4, [8] = 10};
 	static const int uints[] = {[1] = 7, [2] = 8, [4] = 9, [8] = 11};
@@ -381,7 +377,7 @@ static int plugin_server_nc_type(const struct plugin_array *a)
 static int make_variable(const struct netcdf *nc, const struct wanted *w, int *ret_var)
 {
 	enum { DISKLESS = 0x0008, NETCDF4 = 0x1000, CHUNKED = 0, LITTLE = 1, BIG = 2 };
-	int ncid, dims[H5S_MAX_RANK], type = plugin_server_nc_type(&w->a);
+	int ncid, dims[H5S_MAX_RANK], type = server_nc_type(&w->a);
 	size_t lens[H5S_MAX_RANK];
 	char name[16];
 	bool ok;
@@ -442,8 +438,7 @@ static int run_prepare(struct plugin_call *c, struct err *e)
 	struct wanted w;
 	int said = 0, rc = load_filter(c, &f, e);
 
-	if (rc == 0)
-		rc = read_wanted(c, &w, e);
+	rc = rc ? rc : read_wanted(c, &w, e);
 	if (rc < 0)
 		return rc;
 	if (f->set_local || !c->codec_lib)
@@ -494,7 +489,7 @@ int plugin_run(struct plugin_call *c, struct err *e)
 
 /* ---- a child ---- */
 
-static void plugin_server_handle(const struct shm *r, int sock, const struct plugin_request *q)
+static void server_handle(const struct shm *r, int sock, const struct plugin_request *q)
 {
 	struct plugin_call c = {.op = (enum plugin_op)q->op,
 				.h5_id = q->h5_id,
@@ -513,8 +508,8 @@ static void plugin_server_handle(const struct shm *r, int sock, const struct plu
 	worker_reply(sock, rc, c.len, &e);
 }
 
-/* plugin_server_load - load ahead of calls. A failure is reported by the call. */
-static void plugin_server_load(const char *path)
+/* server_load - load ahead of calls. A failure is reported by the call. */
+static void server_load(const char *path)
 {
 	struct plugin_code *code;
 
@@ -522,9 +517,9 @@ static void plugin_server_load(const char *path)
 		return;
 }
 
-/* plugin_server_confine - enter the sandbox after loading all that a library needs, from any place,
+/* server_confine - enter the sandbox after loading all that a library needs, from any place,
  * and before reading any data that are trusted less than the library. */
-static int plugin_server_confine(const struct plugin_job *job, struct err *e)
+static int server_confine(const struct plugin_job *job, struct err *e)
 {
 	const struct sandbox_limits limits = {.memory = MEMORY, .cpu_ms = job->cpu_ms};
 	struct sandbox_path paths[] = {{.path = "/", .fd = -1}, {.fd = -1}};
@@ -534,13 +529,13 @@ static int plugin_server_confine(const struct plugin_job *job, struct err *e)
 			.path = job->filter_lib, .fd = -1, .beside = true};
 		paths[1] =
 			(struct sandbox_path){.path = job->codec_lib, .fd = -1, .beside = true};
-		plugin_server_load(job->filter_lib);
-		plugin_server_load(job->codec_lib);
+		server_load(job->filter_lib);
+		server_load(job->codec_lib);
 	}
 	return sandbox_enter(plugin_child.may, paths, ARRAY_LEN(paths), &limits, e);
 }
 
-static void plugin_server_serve(const struct child_self *self)
+static void server_serve(const struct child_self *self)
 {
 	const struct plugin_job *job = self->own ? self->own : self->data;
 	struct shm r = {.fd = self->fds[0]};
@@ -549,12 +544,12 @@ static void plugin_server_serve(const struct child_self *self)
 
 	/* a plugin may use others, but libhdf5 must not choose where they are loaded from */
 	(void)H5PLset_loading_state(0);
-	if (plugin_server_confine(job, &e) < 0) {
+	if (server_confine(job, &e) < 0) {
 		child_say(self->sock, -EIO, e.msg, strlen(e.msg));
 		return;
 	}
 	while (worker_next(self->sock, &q, sizeof(q)) && shm_map(&r, q.size))
-		plugin_server_handle(&r, self->sock, &q);
+		server_handle(&r, self->sock, &q);
 }
 
 const struct child_kind plugin_child = {
@@ -562,5 +557,5 @@ const struct child_kind plugin_child = {
 	.who = "filter plugins",
 	.n_fds = 1,
 	.may = SANDBOX_OPENS | SANDBOX_LOADS,
-	.run = plugin_server_serve,
+	.run = server_serve,
 };

@@ -190,10 +190,8 @@ int plugin_table_make(struct plugin_libs *libs, const struct plugin_desc *descs,
 
 	b.notes = alloc_array(libs->n * PLUGIN_ENTRIES_MAX, sizeof(*b.notes));
 	rc = t && b.notes ? plugin_table_add_all(&b, PLUGIN_FILTER) : -ENOMEM;
-	if (rc == 0)
-		rc = plugin_table_add_all(&b, PLUGIN_CODEC);
-	if (rc == 0)
-		rc = plugin_table_add_all(&b, PLUGIN_DEFAULT);
+	rc = rc ? rc : plugin_table_add_all(&b, PLUGIN_CODEC);
+	rc = rc ? rc : plugin_table_add_all(&b, PLUGIN_DEFAULT);
 	if (rc < 0) {
 		plugin_libs_release(libs);
 		free(b.notes);

@@ -85,8 +85,7 @@ static int packbits_zarr3_from_zarr(const struct codec_conf *conf, uint32_t *par
 				       "packbits: unknown padding_encoding '%.40s'", padding);
 	all = params[P_TRUTH] ? 1 : 8 * a->elem_size;
 	rc = bit_from(conf, "first_bit", 0, all, &params[P_FIRST], e);
-	if (!rc)
-		rc = bit_from(conf, "last_bit", all - 1, all, &last, e);
+	rc = rc ? rc : bit_from(conf, "last_bit", all - 1, all, &last, e);
 	if (!rc && last < params[P_FIRST])
 		rc = err_set(e, -EBADMSG,
 			     "packbits: last_bit %" PRIu32 " comes before first_bit %" PRIu32,
@@ -175,8 +174,7 @@ static int packbits_zarr3_decode(const struct codec_call *c)
 		return err_set(c->e, -EBADMSG, "packbits: the parameters are not valid");
 	to = (struct num_type){NUM_UINT, p.size, false};
 	rc = packbits_zarr3_body(&p, &in, &in_len, &unused, c->e);
-	if (!rc)
-		rc = packbits_zarr3_count(&p, in_len, unused, c->cap / p.size, &n, c->e);
+	rc = rc ? rc : packbits_zarr3_count(&p, in_len, unused, c->cap / p.size, &n, c->e);
 	if (rc)
 		return rc;
 	for (size_t i = 0, m; i < n; i += m, out += m * p.size) {

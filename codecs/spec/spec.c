@@ -121,8 +121,7 @@ int codec_spec_parse(struct arena *a, const char *text, size_t n, struct codec_c
 		size_t len = spec_next(text + at, n - at, '|');
 		int rc = parse_filter(a, text + at, len, &one, e);
 
-		if (!rc)
-			rc = spec_place(specs, &count, &one, e);
+		rc = rc ? rc : spec_place(specs, &count, &one, e);
 		if (rc)
 			return rc;
 		at += len;

@@ -77,6 +77,32 @@ int array_index_init(struct array_index *m, const struct index_builder *b, uint8
 	return 0;
 }
 
+int array_index_owner(const struct index_builder *b, const char *what, const uint8_t *block,
+		      struct err *e)
+{
+	if (block[5] != (b->l->filtered ? 1 : 0) || h5_addr(b->f, block + 6) != b->l->addr)
+		return err_set(e, -EBADMSG, "%s: a block belongs to another array", what);
+	return 0;
+}
+
+int array_index_page(struct index_builder *b, const char *what, uint64_t addr, uint8_t **buf,
+		     size_t *cap, uint64_t bytes, struct err *e)
+{
+	int rc;
+
+	if (!h5_in_file(b->f, addr, bytes))
+		return err_set(e, -EBADMSG, "%s: a page is outside the file", what);
+	if (bytes > b->max_bytes)
+		return err_set(e, -ERANGE, "%s: invalid page size, %llu bytes", what,
+			       (unsigned long long)bytes);
+	if (grow_array(buf, cap, (size_t)bytes, 1) < 0)
+		return err_nomem(e);
+	rc = index_builder_read(b, addr, *buf, (size_t)bytes, what, e);
+	if (rc == 0 && !h5_sum_ok(*buf, (size_t)bytes))
+		rc = err_set(e, -EBADMSG, "%s: wrong page checksum", what);
+	return rc;
+}
+
 int array_index_add(struct index_builder *b, const struct array_index *m, struct chunk_iter *w,
 		    uint64_t idx, const uint8_t *p, uint64_t n, struct err *e)
 {

@@ -99,34 +99,22 @@ static int grow_entries(struct index_builder *b, struct err *e)
 	return 0;
 }
 
-static bool partial_edge(const struct index_builder *b, const uint64_t *coords)
-{
-	for (size_t d = 0; d < b->rank; d++) {
-		uint64_t whole = b->l->dims[d] / b->l->chunk[d];
-
-		if (coords[d] >= whole)
-			return true;
-	}
-	return false;
-}
-
 int index_builder_add(struct index_builder *b, const uint64_t *coords, uint64_t addr,
 		      uint64_t size, uint32_t mask, struct err *e)
 {
 	struct h5_entry *p;
 	uint64_t linear = 0;
+	bool partial = false;
 
 	for (size_t d = 0; d < b->rank; d++) {
 		if (coords[d] >= b->limit[d])
 			return 0;
 		linear += coords[d] * b->stride[d];
+		partial |= coords[d] >= b->l->dims[d] / b->l->chunk[d];
 	}
-	if (!b->l->filtered) {
+	if (!b->l->filtered || (b->l->edges_unfiltered && partial)) {
 		size = b->chunk_bytes;
-		mask = 0;
-	} else if (b->l->edges_unfiltered && partial_edge(b, coords)) {
-		size = b->chunk_bytes;
-		mask = CODEC_ALL_SKIPPED;
+		mask = b->l->filtered ? CODEC_ALL_SKIPPED : 0;
 	}
 	if (size >
 	    UINT32_MAX) { /* damaged: no chunk can be that large, the range check says so */
@@ -145,16 +133,6 @@ int index_builder_add(struct index_builder *b, const uint64_t *coords, uint64_t 
 	p->linear = linear;
 	p->c = (struct h5_chunk){.addr = addr, .size = (uint32_t)size, .mask = mask};
 	return 0;
-}
-
-static int load_single(struct index_builder *b, struct err *e)
-{
-	const uint64_t origin[DS_RANK_MAX] = {0};
-
-	if (b->l->filtered && b->l->single_size == 0)
-		return err_set(e, -EBADMSG, "single chunk: its stored size is missing");
-	return index_builder_add(b, origin, b->l->addr, b->l->single_size, b->l->single_mask,
-				 e);
 }
 
 /* All chunks of the maximum extent lie one after the other. Only those of the grid are visited,
@@ -189,13 +167,18 @@ static int load_implicit(struct index_builder *b, struct err *e)
 
 static int load_kind(struct index_builder *b, struct err *e)
 {
+	static const uint64_t origin[DS_RANK_MAX];
+
 	if (b->l->addr == HDF5_ABSENT || b->total == 0)
 		return 0;
 	switch (b->l->index) {
 	case HDF5_INDEX_BTREE1:
 		return h5_btree1_load(b, e);
 	case HDF5_INDEX_SINGLE:
-		return load_single(b, e);
+		if (b->l->filtered && b->l->single_size == 0)
+			return err_set(e, -EBADMSG, "single chunk: its stored size is missing");
+		return index_builder_add(b, origin, b->l->addr, b->l->single_size,
+					 b->l->single_mask, e);
 	case HDF5_INDEX_IMPLICIT:
 		return load_implicit(b, e);
 	case HDF5_INDEX_FARRAY:
@@ -321,8 +304,7 @@ int h5_index_load(const struct h5_file *f, const struct h5_layout *l, const uint
 	struct h5_index *x = NULL;
 	int rc = build_init(&b, grid, e);
 
-	if (rc == 0)
-		rc = load_kind(&b, e);
+	rc = rc ? rc : load_kind(&b, e);
 	if (rc == 0) {
 		x = calloc(1, sizeof(*x));
 		rc = x ? 0 : err_nomem(e);
@@ -358,16 +340,9 @@ void h5_index_free(struct h5_index *x)
 /* First entry at or after a position; n when there is none. */
 static size_t lower_bound(const struct h5_index *x, uint64_t linear)
 {
-	size_t lo = 0, hi = (size_t)x->n;
+	size_t lo = 0;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (x->entries[mid].linear < linear)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	BISECT(lo, (size_t)x->n, mid, x->entries[mid].linear < linear);
 	return lo;
 }
 

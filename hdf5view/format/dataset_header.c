@@ -24,8 +24,7 @@ struct dataset_header_reader {
 	uint32_t chunk_rank; /* as the layout states it, without the element size */
 };
 
-static int dataset_header_read_space(struct dataset_header_reader *r, struct slice s,
-				     struct err *e)
+static int header_read_space(struct dataset_header_reader *r, struct slice s, struct err *e)
 {
 	struct h5_layout *l = r->l;
 	unsigned version = rd_u8(&s), flags;
@@ -106,8 +105,8 @@ static int read_layout_old(struct dataset_header_reader *r, const struct h5_mess
 }
 
 /* Version 4 and later: after the chunk lengths, the kind of index and its parameters. */
-static int dataset_header_read_index(struct dataset_header_reader *r, unsigned flags,
-				     struct slice *s, struct err *e)
+static int header_read_index(struct dataset_header_reader *r, unsigned flags, struct slice *s,
+			     struct err *e)
 {
 	static const enum h5_index_type kinds[] = {HDF5_INDEX_BTREE1,   HDF5_INDEX_SINGLE,
 						   HDF5_INDEX_IMPLICIT, HDF5_INDEX_FARRAY,
@@ -164,11 +163,11 @@ static int read_chunked(struct dataset_header_reader *r, unsigned version, struc
 		return err_set(e, -EOPNOTSUPP, "layout: unknown chunk flags %u", flags);
 	r->l->edges_unfiltered = flags & CHUNK_EDGES_UNFILTERED;
 	rc = chunk_dims(r, s, n, width, e);
-	return rc < 0 ? rc : dataset_header_read_index(r, flags, s, e);
+	return rc < 0 ? rc : header_read_index(r, flags, s, e);
 }
 
-static int dataset_header_read_layout(struct dataset_header_reader *r,
-				      const struct h5_message *m, struct err *e)
+static int header_read_layout(struct dataset_header_reader *r, const struct h5_message *m,
+			      struct err *e)
 {
 	struct h5_layout *l = r->l;
 	struct slice s = m->body;
@@ -239,9 +238,9 @@ static int on_message(void *arg, const struct h5_message *m, struct err *e)
 	    (m->type == HDF5_MSG_PIPELINE && r->have_pipeline))
 		return err_set(e, -EBADMSG, "object header: message %u appears twice", m->type);
 	if (m->type == HDF5_MSG_DATASPACE)
-		return dataset_header_read_space(r, m->body, e);
+		return header_read_space(r, m->body, e);
 	if (m->type == HDF5_MSG_LAYOUT)
-		return dataset_header_read_layout(r, m, e);
+		return header_read_layout(r, m, e);
 	return read_pipeline(r, m->body, e);
 }
 

@@ -63,29 +63,6 @@ static inline bool h5_sum_ok(const uint8_t *p, size_t n)
 	return n >= 4 && h5_lookup3(p, n - 4) == get_le32(p + n - 4);
 }
 
-/* ---- object header messages ---- */
-
-enum {
-	HDF5_MSG_DATASPACE = 0x01,
-	HDF5_MSG_EXTERNAL = 0x07,
-	HDF5_MSG_LAYOUT = 0x08,
-	HDF5_MSG_PIPELINE = 0x0b,
-	HDF5_MSG_CONTINUATION = 0x10
-};
-
-struct h5_message {
-	uint32_t type;
-	bool shared;         /* the body is a reference to where the message really is */
-	uint64_t addr;       /* of the body, absolute */
-	struct slice body;
-};
-
-/* h5_header_walk - call fn for each message of the object header at `header`. Continuation
- * messages are followed, not passed to fn. Stops at the first error, also fn's, and returns it. */
-int h5_header_walk(const struct h5_file *f, uint64_t header,
-		   int (*fn)(void *arg, const struct h5_message *m, struct err *e), void *arg,
-		   struct err *e) NZ_MUST_USE;
-
 /* ---- collecting the chunks of an index ---- */
 
 struct h5_entry {
@@ -164,6 +141,13 @@ struct array_index {
 /* array_index_init - check client id and element size against the layout. */
 int array_index_init(struct array_index *m, const struct index_builder *b, uint8_t client,
 		     uint8_t size, struct err *e) NZ_MUST_USE;
+/* array_index_owner - check that a block, of which at least 6 bytes and an address were read,
+ * belongs to the array. what: for messages. */
+int array_index_owner(const struct index_builder *b, const char *what, const uint8_t *block,
+		      struct err *e) NZ_MUST_USE;
+/* array_index_page - read a page of `bytes` bytes with its checksum into *buf, which grows. */
+int array_index_page(struct index_builder *b, const char *what, uint64_t addr, uint8_t **buf,
+		     size_t *cap, uint64_t bytes, struct err *e) NZ_MUST_USE;
 /* array_index_add - add elements idx .. idx + n (cut at w->count) from n * m->size bytes at p. */
 int array_index_add(struct index_builder *b, const struct array_index *m, struct chunk_iter *w,
 		    uint64_t idx, const uint8_t *p, uint64_t n, struct err *e) NZ_MUST_USE;

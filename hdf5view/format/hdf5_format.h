@@ -11,6 +11,7 @@
 #ifndef HDF5VIEW_FORMAT_HDF5_FORMAT_H
 #define HDF5VIEW_FORMAT_HDF5_FORMAT_H
 
+#include "base/core/cursor.h"
 #include "base/core/err.h"
 #include "translate/contract/blob.h"
 #include "translate/model/dataset.h"
@@ -58,6 +59,30 @@ enum h5_layout_class {
 	HDF5_LAYOUT_CHUNKED,
 	HDF5_LAYOUT_VIRTUAL
 };
+
+/* ---- object header messages ---- */
+
+enum {
+	HDF5_MSG_DATASPACE = 0x01,
+	HDF5_MSG_EXTERNAL = 0x07,
+	HDF5_MSG_LAYOUT = 0x08,
+	HDF5_MSG_PIPELINE = 0x0b,
+	HDF5_MSG_CONTINUATION = 0x10
+};
+
+struct h5_message {
+	uint32_t type;
+	bool shared;         /* the body is a reference to where the message really is */
+	uint64_t addr;       /* of the body, absolute */
+	uint64_t block, sum; /* of its block, and of the block's checksum; sum 0: it has none */
+	struct slice body;
+};
+
+/* h5_header_walk - call fn for each message of the object header at `header`. Continuation
+ * messages are followed, not passed to fn. Stops at the first error, also fn's, and returns it. */
+int h5_header_walk(const struct h5_file *f, uint64_t header,
+		   int (*fn)(void *arg, const struct h5_message *m, struct err *e), void *arg,
+		   struct err *e) NZ_MUST_USE;
 
 /* h5_layout - one dataset's storage, plain data. Addresses are absolute file offsets (the base
  * address is added); UINT64_MAX is "undefined": nothing is allocated. */

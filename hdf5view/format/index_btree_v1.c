@@ -14,12 +14,12 @@
 
 #define DEFAULT_ENTRIES 64 /* twice the library's default rank for chunks */
 
-struct index_btree_v1_nodes {
+struct btree1_nodes {
 	uint64_t *addr;
 	size_t n, cap;
 };
 
-struct index_btree_v1_tree {
+struct btree1_tree {
 	struct index_builder *b;
 	size_t head; /* bytes before the first key */
 	size_t key;  /* bytes of a key */
@@ -33,9 +33,8 @@ struct index_btree_v1_tree {
 
 /* Read the node at addr; t->buf then holds head + *ret_n * step bytes of it. want_level < 0:
  * any. */
-static int index_btree_v1_read_node(struct index_btree_v1_tree *t, uint64_t addr,
-				    int want_level, unsigned *ret_level, size_t *ret_n,
-				    struct err *e)
+static int btree1_read_node(struct btree1_tree *t, uint64_t addr, int want_level,
+			    unsigned *ret_level, size_t *ret_n, struct err *e)
 {
 	const struct h5_file *f = t->b->f;
 	size_t got, need, n;
@@ -72,7 +71,7 @@ static int index_btree_v1_read_node(struct index_btree_v1_tree *t, uint64_t addr
 
 /* Offsets of one key to chunk coordinates. Neighbours mostly differ in one dimension, by one
  * chunk: division is the exception. */
-static inline bool key_coords(struct index_btree_v1_tree *t, const uint8_t *p)
+static inline bool key_coords(struct btree1_tree *t, const uint8_t *p)
 {
 	const struct h5_layout *l = t->b->l;
 
@@ -93,7 +92,7 @@ static inline bool key_coords(struct index_btree_v1_tree *t, const uint8_t *p)
 	return true;
 }
 
-static int leaf(struct index_btree_v1_tree *t, size_t n, struct err *e)
+static int leaf(struct btree1_tree *t, size_t n, struct err *e)
 {
 	const uint8_t *p = t->buf + t->head;
 	int rc = 0;
@@ -111,8 +110,7 @@ static int leaf(struct index_btree_v1_tree *t, size_t n, struct err *e)
 	return rc;
 }
 
-static int inner(struct index_btree_v1_tree *t, size_t n, struct index_btree_v1_nodes *next,
-		 struct err *e)
+static int inner(struct btree1_tree *t, size_t n, struct btree1_nodes *next, struct err *e)
 {
 	const uint8_t *p = t->buf + t->head + t->key;
 
@@ -126,7 +124,7 @@ static int inner(struct index_btree_v1_tree *t, size_t n, struct index_btree_v1_
 	return 0;
 }
 
-static int index_btree_v1_by_value(const void *a, const void *b)
+static int btree1_by_value(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -134,7 +132,7 @@ static int index_btree_v1_by_value(const void *a, const void *b)
 }
 
 /* Two parents with one child would multiply work level by level. */
-static int check_distinct(const struct index_btree_v1_nodes *v, struct err *e)
+static int check_distinct(const struct btree1_nodes *v, struct err *e)
 {
 	auto_free uint64_t *copy = alloc_array(v->n, sizeof(*copy));
 
@@ -142,7 +140,7 @@ static int check_distinct(const struct index_btree_v1_nodes *v, struct err *e)
 		return err_nomem(e);
 	if (v->n > 0)
 		memcpy(copy, v->addr, v->n * sizeof(*copy));
-	qsort(copy, v->n, sizeof(*copy), index_btree_v1_by_value);
+	qsort(copy, v->n, sizeof(*copy), btree1_by_value);
 	for (size_t i = 1; i < v->n; i++)
 		if (copy[i] == copy[i - 1])
 			return err_set(e, -EBADMSG, "chunk B-tree: node at %llu appears twice",
@@ -152,13 +150,12 @@ static int check_distinct(const struct index_btree_v1_nodes *v, struct err *e)
 
 static uint64_t node_at(const void *arg, size_t i)
 {
-	return ((const struct index_btree_v1_nodes *)arg)->addr[i];
+	return ((const struct btree1_nodes *)arg)->addr[i];
 }
 
 /* One level: leaves give chunks, others the nodes of the next level. */
-static int index_btree_v1_level(struct index_btree_v1_tree *t,
-				const struct index_btree_v1_nodes *now, int want,
-				struct index_btree_v1_nodes *next, struct err *e)
+static int btree1_level(struct btree1_tree *t, const struct btree1_nodes *now, int want,
+			struct btree1_nodes *next, struct err *e)
 {
 	struct readahead ra = {.f = t->b->f};
 	int rc = 0;
@@ -169,7 +166,7 @@ static int index_btree_v1_level(struct index_btree_v1_tree *t,
 		size_t n;
 
 		readahead_nodes(&ra, i, now->n, t->guess, node_at, now);
-		rc = index_btree_v1_read_node(t, now->addr[i], want, &at, &n, e);
+		rc = btree1_read_node(t, now->addr[i], want, &at, &n, e);
 		if (rc == 0)
 			rc = at == 0 ? leaf(t, n, e) : inner(t, n, next, e);
 	}
@@ -178,30 +175,29 @@ static int index_btree_v1_level(struct index_btree_v1_tree *t,
 
 int h5_btree1_load(struct index_builder *b, struct err *e)
 {
-	struct index_btree_v1_tree t = {.b = b,
-					.head = 8 + 2 * (size_t)b->f->offset_size,
-					.key = 8 + 8 * ((size_t)b->rank + 1)};
-	struct index_btree_v1_nodes now = {0}, next = {0};
+	struct btree1_tree t = {.b = b,
+				.head = 8 + 2 * (size_t)b->f->offset_size,
+				.key = 8 + 8 * ((size_t)b->rank + 1)};
+	struct btree1_nodes now = {0}, next = {0};
 	unsigned depth = 0;
 	size_t n;
 	int rc;
 
 	t.step = t.key + b->f->offset_size;
 	t.guess = t.head + DEFAULT_ENTRIES * t.step;
-	rc = index_btree_v1_read_node(&t, b->l->addr, -1, &depth, &n, e);
+	rc = btree1_read_node(&t, b->l->addr, -1, &depth, &n, e);
 	if (rc == 0 && depth > FORMAT_DEPTH_MAX)
 		rc = err_set(e, -EBADMSG, "chunk B-tree: depth %u exceeds %u", depth,
 			     FORMAT_DEPTH_MAX);
 	if (rc == 0)
 		rc = depth == 0 ? leaf(&t, n, e) : inner(&t, n, &next, e);
-	if (rc == 0)
-		rc = check_distinct(&next, e);
+	rc = rc ? rc : check_distinct(&next, e);
 	for (int want = (int)depth - 1; rc == 0 && want >= 0; want--) {
-		struct index_btree_v1_nodes swap = now;
+		struct btree1_nodes swap = now;
 
 		now = next;
 		next = swap;
-		rc = index_btree_v1_level(&t, &now, want, &next, e);
+		rc = btree1_level(&t, &now, want, &next, e);
 	}
 	free(now.addr);
 	free(next.addr);

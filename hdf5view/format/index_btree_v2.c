@@ -14,7 +14,7 @@
 #define PREFIX 6              /* signature, version, type */
 #define OVERHEAD (PREFIX + 4) /* with the checksum */
 
-struct index_btree_v2_tree {
+struct btree2_tree {
 	struct index_builder *b;
 	uint8_t type;      /* of records: 10 or 11 */
 	unsigned record;   /* bytes of a record */
@@ -44,7 +44,7 @@ static unsigned bytes_for(uint64_t v)
 }
 
 /* Capacity of nodes and width of fields, from the leaves up. */
-static int index_btree_v2_measure(struct index_btree_v2_tree *t, struct err *e)
+static int btree2_measure(struct btree2_tree *t, struct err *e)
 {
 	uint64_t below = (t->node_size - OVERHEAD) / t->record;
 
@@ -68,8 +68,8 @@ static int index_btree_v2_measure(struct index_btree_v2_tree *t, struct err *e)
 	return 0;
 }
 
-static int index_btree_v2_read_header(struct index_btree_v2_tree *t, uint64_t *ret_root,
-				      uint64_t *ret_n, struct err *e)
+static int btree2_read_header(struct btree2_tree *t, uint64_t *ret_root, uint64_t *ret_n,
+			      struct err *e)
 {
 	const struct h5_file *f = t->b->f;
 	uint64_t n = 22 + (uint64_t)f->offset_size + f->length_size;
@@ -101,11 +101,11 @@ static int index_btree_v2_read_header(struct index_btree_v2_tree *t, uint64_t *r
 	if (t->node_size < OVERHEAD + t->record)
 		return err_set(e, -EBADMSG, "chunk B-tree: invalid node size, %llu bytes",
 			       (unsigned long long)t->node_size);
-	return index_btree_v2_measure(t, e);
+	return btree2_measure(t, e);
 }
 
 /* Records are strictly ascending; that also exposes a node that is reached twice. */
-static bool index_btree_v2_ascending(struct index_btree_v2_tree *t, const uint64_t *coords)
+static bool btree2_ascending(struct btree2_tree *t, const uint64_t *coords)
 {
 	size_t d = 0;
 
@@ -118,7 +118,7 @@ static bool index_btree_v2_ascending(struct index_btree_v2_tree *t, const uint64
 	return true;
 }
 
-static int index_btree_v2_record(struct index_btree_v2_tree *t, const uint8_t *p, struct err *e)
+static int btree2_record(struct btree2_tree *t, const uint8_t *p, struct err *e)
 {
 	uint64_t addr = h5_addr(t->b->f, p), size = 0;
 	uint64_t coords[DS_RANK_MAX];
@@ -132,7 +132,7 @@ static int index_btree_v2_record(struct index_btree_v2_tree *t, const uint8_t *p
 	}
 	for (size_t d = 0; d < t->b->rank; d++)
 		coords[d] = get_le64(p + 8 * d);
-	if (!index_btree_v2_ascending(t, coords))
+	if (!btree2_ascending(t, coords))
 		return err_set(e, -EBADMSG, "chunk B-tree: records out of order");
 	if (++t->seen > t->records)
 		return err_set(e, -EBADMSG, "chunk B-tree: more than the stated %llu records",
@@ -140,23 +140,23 @@ static int index_btree_v2_record(struct index_btree_v2_tree *t, const uint8_t *p
 	return addr == HDF5_ABSENT ? 0 : index_builder_add(t->b, coords, addr, size, mask, e);
 }
 
-/* index_btree_v2_children - of an inner node. */
-struct index_btree_v2_children {
-	const struct index_btree_v2_tree *t;
+/* btree2_children - of an inner node. */
+struct btree2_children {
+	const struct btree2_tree *t;
 	const uint8_t *first;
 	size_t pointer;
 };
 
 static uint64_t child_at(const void *arg, size_t i)
 {
-	const struct index_btree_v2_children *c = arg;
+	const struct btree2_children *c = arg;
 
 	return h5_addr(c->t->b->f, c->first + i * c->pointer);
 }
 
 /* A node of height h with n records; recursion ends at height 0, h <= FORMAT_DEPTH_MAX. */
-static int index_btree_v2_node(struct index_btree_v2_tree *t, uint64_t addr, unsigned h,
-			       uint64_t n, struct err *e)
+static int btree2_node(struct btree2_tree *t, uint64_t addr, unsigned h, uint64_t n,
+		       struct err *e)
 {
 	size_t osize = t->b->f->offset_size;
 	size_t pointer = h ? osize + t->count_size + t->sum_size[h - 1] : 0;
@@ -179,28 +179,28 @@ static int index_btree_v2_node(struct index_btree_v2_tree *t, uint64_t addr, uns
 	for (uint64_t i = 0; rc == 0 && i <= n; i++) {
 		if (h) {
 			const uint8_t *p = t->buf[h] + child + i * pointer;
-			struct index_btree_v2_children below = {t, t->buf[h] + child, pointer};
+			struct btree2_children below = {t, t->buf[h] + child, pointer};
 
 			readahead_nodes(&ra, (size_t)i, (size_t)n + 1, t->node_size, child_at,
 					&below);
 
-			rc = index_btree_v2_node(t, h5_addr(t->b->f, p), h - 1,
-						 get_le(p + osize, t->count_size), e);
+			rc = btree2_node(t, h5_addr(t->b->f, p), h - 1,
+					 get_le(p + osize, t->count_size), e);
 		}
 		if (rc == 0 && i < n)
-			rc = index_btree_v2_record(t, t->buf[h] + at + i * t->record, e);
+			rc = btree2_record(t, t->buf[h] + at + i * t->record, e);
 	}
 	return rc;
 }
 
 int h5_btree2_load(struct index_builder *b, struct err *e)
 {
-	struct index_btree_v2_tree t = {.b = b};
+	struct btree2_tree t = {.b = b};
 	uint64_t root, n;
-	int rc = index_btree_v2_read_header(&t, &root, &n, e);
+	int rc = btree2_read_header(&t, &root, &n, e);
 
 	if (rc == 0 && root != HDF5_ABSENT)
-		rc = index_btree_v2_node(&t, root, t.depth, n, e);
+		rc = btree2_node(&t, root, t.depth, n, e);
 	if (rc == 0 && t.seen != t.records)
 		rc = err_set(e, -EBADMSG, "chunk B-tree: only %llu of %llu records were found",
 			     (unsigned long long)t.seen, (unsigned long long)t.records);

@@ -45,7 +45,7 @@ static unsigned log2_of(unsigned v)
 #define PREFETCH_MOST ((uint64_t)1 << 20) /* bytes of a block to prefetch before it is read */
 #define PREFETCH_MORE 128                 /* bytes around its elements */
 
-static int index_extensible_array_read_header(struct earray *a, struct err *e)
+static int earray_read_header(struct earray *a, struct err *e)
 {
 	const struct h5_file *f = a->b->f;
 	uint64_t n = 4 + 8 + 6 * (uint64_t)f->length_size + f->offset_size + 4;
@@ -80,19 +80,8 @@ static int index_extensible_array_read_header(struct earray *a, struct err *e)
 	return 0;
 }
 
-static int index_extensible_array_check_owner(const struct earray *a, const uint8_t *buf,
-					      struct err *e)
-{
-	unsigned client = a->b->l->filtered ? 1 : 0;
-
-	if (buf[5] != client || h5_addr(a->b->f, buf + 6) != a->b->l->addr)
-		return err_set(e, -EBADMSG,
-			       "extensible array: a block belongs to another array");
-	return 0;
-}
-
 /* Shapes of super block u. Both fit 64 bits: u <= 64, min_elems <= 128. */
-static uint64_t index_extensible_array_blocks_of(unsigned u)
+static uint64_t earray_blocks_of(unsigned u)
 {
 	return (uint64_t)1 << u / 2;
 }
@@ -111,33 +100,18 @@ static uint64_t pages_of(const struct earray *a, unsigned u)
 
 /* The pages of a data block that the bitmap marks, of which the first is bit `bit`; `idx` is
  * the first element of the block. */
-static int index_extensible_array_read_pages(struct earray *a, uint64_t addr, uint64_t pages,
-					     const uint8_t *bitmap, uint64_t bit, uint64_t idx,
-					     struct err *e)
+static int earray_read_pages(struct earray *a, uint64_t addr, uint64_t pages,
+			     const uint8_t *bitmap, uint64_t bit, uint64_t idx, struct err *e)
 {
 	uint64_t n = (uint64_t)1 << a->page_bits, bytes = n * a->elems.size + 4;
 	int rc = 0;
 
 	for (uint64_t i = 0; rc == 0 && i < pages && idx < a->walk.count; i++, idx += n) {
 		if (bitmap[(bit + i) / 8] & 0x80U >> (bit + i) % 8) {
-			if (!h5_in_file(a->b->f, addr, bytes))
-				return err_set(e, -EBADMSG,
-					       "extensible array: a page is outside the file");
-			if (bytes > a->b->max_bytes)
-				return err_set(
-					e, -ERANGE,
-					"extensible array: invalid page size, %llu bytes",
-					(unsigned long long)bytes);
-			if (grow_array(&a->buf, &a->cap, (size_t)bytes, 1) < 0)
-				return err_nomem(e);
-			rc = index_builder_read(a->b, addr, a->buf, (size_t)bytes,
-						"extensible array", e);
-			if (rc == 0 && !h5_sum_ok(a->buf, (size_t)bytes))
-				rc = err_set(e, -EBADMSG,
-					     "extensible array: wrong page checksum");
-			if (rc == 0)
-				rc = array_index_add(a->b, &a->elems, &a->walk, idx, a->buf, n,
-						     e);
+			rc = array_index_page(a->b, "extensible array", addr, &a->buf, &a->cap,
+					      bytes, e);
+			rc = rc ? rc
+				: array_index_add(a->b, &a->elems, &a->walk, idx, a->buf, n, e);
 		}
 		if (ckd_add(&addr, addr, bytes))
 			addr = HDF5_NOWHERE;
@@ -158,13 +132,12 @@ static int data_block(struct earray *a, uint64_t addr, unsigned u, uint64_t i,
 	    (ckd_mul(&bytes, n, (uint64_t)a->elems.size) || ckd_add(&bytes, bytes, prefix + 4)))
 		bytes = UINT64_MAX;
 	rc = index_builder_node(a->b, addr, &a->buf, &a->cap, bytes, "EADB", e);
-	if (rc == 0)
-		rc = index_extensible_array_check_owner(a, a->buf, e);
+	rc = rc ? rc : array_index_owner(a->b, "extensible array", a->buf, e);
 	if (rc < 0)
 		return rc;
 	if (bitmap)
-		return index_extensible_array_read_pages(a, addr + bytes, pages_of(a, u),
-							 bitmap, i * pages_of(a, u), idx, e);
+		return earray_read_pages(a, addr + bytes, pages_of(a, u), bitmap,
+					 i * pages_of(a, u), idx, e);
 	return array_index_add(a->b, &a->elems, &a->walk, idx, a->buf + prefix, n, e);
 }
 
@@ -192,11 +165,10 @@ static int data_blocks(struct earray *a, const uint8_t *p, unsigned u, const uin
 
 	if (ckd_mul(&bytes, elems_of(a, u), (uint64_t)a->elems.size))
 		bytes = PREFETCH_MOST;
-	for (uint64_t i = 0;
-	     rc == 0 && i < index_extensible_array_blocks_of(u) && idx < a->walk.count; i++) {
+	for (uint64_t i = 0; rc == 0 && i < earray_blocks_of(u) && idx < a->walk.count; i++) {
 		uint64_t addr = block_at(&list, (size_t)i);
 
-		readahead_nodes(&ra, (size_t)i, (size_t)index_extensible_array_blocks_of(u),
+		readahead_nodes(&ra, (size_t)i, (size_t)earray_blocks_of(u),
 				u64_min(bytes, PREFETCH_MOST) + PREFETCH_MORE, block_at, &list);
 		if (addr != HDF5_ABSENT)
 			rc = data_block(a, addr, u, i, bitmap, idx, e);
@@ -216,14 +188,12 @@ static int super_block(struct earray *a, uint64_t addr, unsigned u, uint64_t idx
 	size_t cap = 0;
 	int rc;
 
-	if (ckd_mul(&maps, one, index_extensible_array_blocks_of(u)) ||
-	    ckd_mul(&list, index_extensible_array_blocks_of(u),
-		    (uint64_t)a->b->f->offset_size) ||
+	if (ckd_mul(&maps, one, earray_blocks_of(u)) ||
+	    ckd_mul(&list, earray_blocks_of(u), (uint64_t)a->b->f->offset_size) ||
 	    ckd_add(&bytes, maps, list) || ckd_add(&bytes, bytes, prefix + 4))
 		bytes = UINT64_MAX;
 	rc = index_builder_node(a->b, addr, &buf, &cap, bytes, "EASB", e);
-	if (rc == 0)
-		rc = index_extensible_array_check_owner(a, buf, e);
+	rc = rc ? rc : array_index_owner(a->b, "extensible array", buf, e);
 	if (rc < 0)
 		return rc;
 	return data_blocks(a, buf + prefix + maps, u, one ? buf + prefix : NULL, idx, e);
@@ -240,8 +210,7 @@ static int index_block(struct earray *a, struct err *e)
 	int rc = index_builder_node(a->b, a->index_block, &a->list, &a->list_cap, bytes, "EAIB",
 				    e);
 
-	if (rc == 0)
-		rc = index_extensible_array_check_owner(a, a->list, e);
+	rc = rc ? rc : array_index_owner(a->b, "extensible array", a->list, e);
 	if (rc < 0)
 		return rc;
 	p = a->list + prefix;
@@ -252,7 +221,7 @@ static int index_block(struct earray *a, struct err *e)
 
 		if (u < a->n_direct) {
 			rc = data_blocks(a, p, u, NULL, idx, e);
-			p += index_extensible_array_blocks_of(u) * osize;
+			p += earray_blocks_of(u) * osize;
 		} else {
 			uint64_t addr = h5_addr(a->b->f, p);
 
@@ -260,8 +229,7 @@ static int index_block(struct earray *a, struct err *e)
 				rc = super_block(a, addr, u, idx, e);
 			p += osize;
 		}
-		if (ckd_mul(&n, index_extensible_array_blocks_of(u), elems_of(a, u)) ||
-		    ckd_add(&idx, idx, n))
+		if (ckd_mul(&n, earray_blocks_of(u), elems_of(a, u)) || ckd_add(&idx, idx, n))
 			break;
 	}
 	return rc;
@@ -273,7 +241,7 @@ int h5_earray_load(struct index_builder *b, struct err *e)
 	int rc = chunk_iter_init(&a.walk, b, true, e);
 
 	if (rc == 0 && a.walk.count > 0)
-		rc = index_extensible_array_read_header(&a, e);
+		rc = earray_read_header(&a, e);
 	if (rc == 0 && a.walk.count > 0 && a.index_block != HDF5_ABSENT)
 		rc = index_block(&a, e);
 	free(a.buf);

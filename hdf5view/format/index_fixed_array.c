@@ -6,6 +6,7 @@
 #include "hdf5view/format/format_int.h"
 
 #include <errno.h>
+#include <string.h>
 
 struct farray {
 	struct index_builder *b;
@@ -20,7 +21,7 @@ struct farray {
 
 #define PREFETCH_MOST ((uint64_t)8 << 20) /* bytes of a block to prefetch before it is read */
 
-static int index_fixed_array_read_header(struct farray *a, struct err *e)
+static int farray_read_header(struct farray *a, struct err *e)
 {
 	const struct h5_file *f = a->b->f;
 	uint64_t n = 4 + 4 + (uint64_t)f->length_size + f->offset_size + 4;
@@ -49,19 +50,9 @@ static int index_fixed_array_read_header(struct farray *a, struct err *e)
 	return 0;
 }
 
-static int index_fixed_array_check_owner(const struct farray *a, struct err *e)
-{
-	unsigned client = a->b->l->filtered ? 1 : 0;
-
-	if (a->buf[5] != client || h5_addr(a->b->f, a->buf + 6) != a->b->l->addr)
-		return err_set(e, -EBADMSG,
-			       "fixed array: the data block belongs to another array");
-	return 0;
-}
-
 /* All pages, each followed by its checksum; the last one may be short. */
-static int index_fixed_array_read_pages(struct farray *a, const uint8_t *bitmap, uint64_t addr,
-					struct err *e)
+static int farray_read_pages(struct farray *a, const uint8_t *bitmap, uint64_t addr,
+			     struct err *e)
 {
 	int rc = 0;
 
@@ -69,22 +60,10 @@ static int index_fixed_array_read_pages(struct farray *a, const uint8_t *bitmap,
 		uint64_t n = u64_min(a->page, a->n - at), bytes = n * a->elems.size + 4;
 
 		if (bitmap[i / 8] & 0x80U >> i % 8) {
-			if (!h5_in_file(a->b->f, addr, bytes))
-				return err_set(e, -EBADMSG,
-					       "fixed array: a page is outside the file");
-			if (bytes > a->b->max_bytes)
-				return err_set(e, -ERANGE,
-					       "fixed array: invalid page size, %llu bytes",
-					       (unsigned long long)bytes);
-			if (grow_array(&a->buf, &a->cap, (size_t)bytes, 1) < 0)
-				return err_nomem(e);
-			rc = index_builder_read(a->b, addr, a->buf, (size_t)bytes,
-						"fixed array", e);
-			if (rc == 0 && !h5_sum_ok(a->buf, (size_t)bytes))
-				rc = err_set(e, -EBADMSG, "fixed array: wrong page checksum");
-			if (rc == 0)
-				rc = array_index_add(a->b, &a->elems, &a->walk, at, a->buf, n,
-						     e);
+			rc = array_index_page(a->b, "fixed array", addr, &a->buf, &a->cap,
+					      bytes, e);
+			rc = rc ? rc
+				: array_index_add(a->b, &a->elems, &a->walk, at, a->buf, n, e);
 		}
 		if (ckd_add(&addr, addr, bytes))
 			addr = HDF5_NOWHERE;
@@ -92,7 +71,7 @@ static int index_fixed_array_read_pages(struct farray *a, const uint8_t *bitmap,
 	return rc;
 }
 
-static int index_fixed_array_read_block(struct farray *a, struct err *e)
+static int farray_read_block(struct farray *a, struct err *e)
 {
 	const struct h5_file *f = a->b->f;
 	uint64_t prefix = 6 + (uint64_t)f->offset_size, bytes, bitmap;
@@ -106,8 +85,7 @@ static int index_fixed_array_read_block(struct farray *a, struct err *e)
 	if (a->n <= a->page) {
 		bytes = prefix + a->n * a->elems.size + 4; /* n <= 2^32: no overflow */
 		rc = index_builder_node(a->b, a->block, &a->buf, &a->cap, bytes, "FADB", e);
-		if (rc == 0)
-			rc = index_fixed_array_check_owner(a, e);
+		rc = rc ? rc : array_index_owner(a->b, "fixed array", a->buf, e);
 		return rc < 0 ? rc
 			      : array_index_add(a->b, &a->elems, &a->walk, 0, a->buf + prefix,
 						a->n, e);
@@ -115,16 +93,14 @@ static int index_fixed_array_read_block(struct farray *a, struct err *e)
 	bitmap = ((a->n - 1) / a->page + 1 + 7) / 8; /* a bit for each page */
 	bytes = prefix + bitmap + 4;
 	rc = index_builder_node(a->b, a->block, &a->buf, &a->cap, bytes, "FADB", e);
-	if (rc == 0)
-		rc = index_fixed_array_check_owner(a, e);
+	rc = rc ? rc : array_index_owner(a->b, "fixed array", a->buf, e);
 	if (rc == 0) {
 		auto_free uint8_t *copy = malloc((size_t)bitmap);
 
 		if (!copy)
 			return err_nomem(e);
-		for (size_t i = 0; i < bitmap; i++)
-			copy[i] = a->buf[prefix + i];
-		rc = index_fixed_array_read_pages(a, copy, a->block + bytes, e);
+		memcpy(copy, a->buf + prefix, (size_t)bitmap);
+		rc = farray_read_pages(a, copy, a->block + bytes, e);
 	}
 	return rc;
 }
@@ -134,10 +110,9 @@ int h5_farray_load(struct index_builder *b, struct err *e)
 	struct farray a = {.b = b};
 	int rc = chunk_iter_init(&a.walk, b, false, e);
 
-	if (rc == 0)
-		rc = index_fixed_array_read_header(&a, e);
+	rc = rc ? rc : farray_read_header(&a, e);
 	if (rc == 0 && a.block != HDF5_ABSENT && a.n > 0)
-		rc = index_fixed_array_read_block(&a, e);
+		rc = farray_read_block(&a, e);
 	free(a.buf);
 	return rc;
 }

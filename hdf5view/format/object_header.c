@@ -82,6 +82,8 @@ static int messages(struct object_header_header *h, uint64_t addr, const uint8_t
 		at += envelope;
 		m.shared = flags & MSG_SHARED;
 		m.addr = addr + at;
+		m.block = addr;
+		m.sum = h->version == 2 ? addr + end : 0;
 		m.body = slice_of(s.p, len);
 		if (len > end - at)
 			return err_set(e, -EBADMSG,

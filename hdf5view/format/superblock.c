@@ -152,8 +152,7 @@ int h5_file_read(struct blob *b, struct h5_file *ret, struct err *e)
 		return rc;
 	n = (size_t)u64_min(sizeof(buf), size - f.base);
 	rc = blob_read(b, f.base, buf, n, e);
-	if (rc == 0)
-		rc = parse_superblock(&f, buf, n, &base, &eof, e);
+	rc = rc ? rc : parse_superblock(&f, buf, n, &base, &eof, e);
 	if (rc < 0)
 		return rc;
 

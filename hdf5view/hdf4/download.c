@@ -70,8 +70,7 @@ static int download_copy(struct blob *b, int fd, uint64_t timeout_ms, struct err
 
 		download_want_on(b, at, &wanted);
 		rc = blob_read(b, at, piece, n, e);
-		if (rc == 0)
-			rc = io_pwrite(fd, piece, n, at, e);
+		rc = rc ? rc : io_pwrite(fd, piece, n, at, e);
 		if (rc < 0)
 			return rc;
 		if (clock_ms() > end)

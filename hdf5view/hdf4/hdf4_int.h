@@ -12,11 +12,11 @@
 
 #include "base/core/buf.h"
 #include "hdf5view/isolate/isolated_source.h"
+#include "translate/model/builder.h"
 #include "translate/model/unreadable.h"
 
 #define H4_WORKER_NAME "nczarrfs-hdf4"  /* as ps and top show it; 15 bytes at most */
 #define H4_RANK_MAX 32         /* H4_MAX_VAR_DIMS */
-#define H4_NOTES_MAX 1000
 
 /* h4_place - stored bytes in the file; len 0: only the library can find them. */
 struct h4_place {
@@ -84,9 +84,8 @@ struct h4_build {
 	int32_t sd;
 	struct h4_barray *arrays;
 	struct h4_bdim *dims;
-	const char **notes;
-	size_t n_arrays, c_arrays, n_dims, c_dims, n_notes, c_notes;
-	uint64_t notes_dropped;
+	size_t n_arrays, c_arrays, n_dims, c_dims;
+	struct ds_notes notes;
 	struct unreadable lost;
 	uint32_t buckets[H4_BUCKETS];  /* of dims by raw name, plus one */
 	char *text;               /* H4_TEXT_MAX + 1 bytes: for names that the library writes */
@@ -137,9 +136,6 @@ bool h4_chunk_lengths(int32_t sds, int32_t *ret, bool *ret_chunked);
 /* h4_pass_read - find out whether an array's stored bytes can be presented unchanged, and locate
  * them. Its shape and chunks are known. */
 int h4_pass_read(struct h4_build *b, struct h4_barray *w, struct err *e) NZ_MUST_USE;
-
-/* h4_left_out - add notes about the file's other objects. */
-int h4_left_out(struct h4_build *b, struct err *e) NZ_MUST_USE;
 
 /* h4_build_model - isolated_kind.build. */
 int h4_build_model(struct isolated *g, const void **ret_own, struct err *e) NZ_MUST_USE;

@@ -79,7 +79,7 @@ int h4_open(struct h4_source *s, struct err *e)
 
 /* ---- elements ---- */
 
-static int hdf4_library_read_fail(struct err *e)
+static int library_fail(struct err *e)
 {
 	return h4_error(e, -EBADMSG, "the HDF4 library cannot read it");
 }
@@ -118,7 +118,7 @@ static int select_array(struct h4_source *s, uint32_t array, struct err *e)
 	s->sds = 0;
 	sds = SDselect(s->sd, s->arrays[array].index);
 	if (sds == FAIL)
-		return hdf4_library_read_fail(e);
+		return library_fail(e);
 	if (!as_opened(s, array, sds)) {
 		(void)SDendaccess(sds);
 		return err_set(e, -ESTALE, "it is not the array that was opened");
@@ -164,7 +164,7 @@ static int read_box(struct h4_source *s, const struct ds_array *a, int32 *start,
 			return err_nomem(e);
 	}
 	if (SDreaddata(s->sds, start, NULL, count, box ? box : out) == FAIL)
-		return hdf4_library_read_fail(e);
+		return library_fail(e);
 	/* the library returns numbers in host byte order; swapping works both ways */
 	dt_swap_to_host(&a->type, box ? box : out, bytes / a->type.size);
 	if (!box)

@@ -17,7 +17,7 @@
  * chunk up to this size. */
 #define WHOLE_BYTES ((uint64_t)64 << 20)
 
-static int hdf4_model_add_all(struct h4_build *b, struct err *e)
+static int model_add_all(struct h4_build *b, struct err *e)
 {
 	struct ds_group *root = arena_alloc(b->arena, 1, sizeof(*root));
 	int32 n_sds = 0, n_attrs = 0;
@@ -27,8 +27,7 @@ static int hdf4_model_add_all(struct h4_build *b, struct err *e)
 		return h4_full(b, e);
 	if (SDfileinfo(b->sd, &n_sds, &n_attrs) == FAIL || n_sds < 0 || n_sds > SDS_MAX)
 		return h4_error(e, -EBADMSG, "not readable as HDF4");
-	root->name = "";
-	root->name = arena_strdup(b->arena, root->name);
+	root->name = arena_strdup(b->arena, "");
 	root->parent = DS_NONE;
 	b->s->g.base.ds.groups = root;
 	b->s->g.base.ds.n_groups = 1;
@@ -40,8 +39,8 @@ static int hdf4_model_add_all(struct h4_build *b, struct err *e)
 	return rc;
 }
 
-/* hdf4_model_finish - set shape and chunks, once the lengths of dimensions are known. */
-static int hdf4_model_finish(struct h4_build *b, struct h4_barray *w, struct err *e)
+/* model_finish - set shape and chunks, once the lengths of dimensions are known. */
+static int model_finish(struct h4_build *b, struct h4_barray *w, struct err *e)
 {
 	const struct source_options *o = &b->s->g.opts;
 	uint64_t *shape = arena_alloc(b->arena, w->a.rank, sizeof(*shape));
@@ -75,17 +74,7 @@ static int hdf4_model_finish(struct h4_build *b, struct h4_barray *w, struct err
 	return w->a.unreadable ? 0 : h4_full(b, e);
 }
 
-/* hdf4_model_ordinals - 0 to n - 1, in the arena. */
-static const uint32_t *hdf4_model_ordinals(struct h4_build *b, size_t n)
-{
-	uint32_t *list = arena_alloc(b->arena, n, sizeof(*list));
-
-	for (size_t i = 0; list && i < n; i++)
-		list[i] = (uint32_t)i;
-	return list;
-}
-
-static int hdf4_model_freeze(struct h4_build *b, struct h4_own *own, struct err *e)
+static int model_freeze(struct h4_build *b, struct h4_own *own, struct err *e)
 {
 	struct dataset *ds = &b->s->g.base.ds;
 	struct h4_array *x = arena_alloc(b->arena, b->n_arrays, sizeof(*x));
@@ -98,7 +87,7 @@ static int hdf4_model_freeze(struct h4_build *b, struct h4_own *own, struct err 
 		ds->dims[i] = b->dims[i].d;
 	for (size_t i = 0; i < b->n_arrays; i++) {
 		struct err why = ERR_INIT;
-		int rc = hdf4_model_finish(b, &b->arrays[i], &why);
+		int rc = model_finish(b, &b->arrays[i], &why);
 
 		if (rc == -ENOMEM)
 			return h4_full(b, e);
@@ -113,33 +102,68 @@ static int hdf4_model_freeze(struct h4_build *b, struct h4_own *own, struct err 
 	}
 	own->arrays = x;
 	ds->n_dims = (uint32_t)b->n_dims;
-	ds->groups[0].n_arrays = ds->n_arrays;
-	ds->groups[0].n_dims = ds->n_dims;
-	ds->groups[0].arrays = hdf4_model_ordinals(b, ds->n_arrays);
-	ds->groups[0].dims = hdf4_model_ordinals(b, ds->n_dims);
-	return ds->groups[0].arrays && ds->groups[0].dims ? 0 : h4_full(b, e);
+	return ds_members(ds, b->arena, e);
 }
 
-/* finish_notes - add notes about objects that were left out, and about dropped notes. */
-static int finish_notes(struct h4_build *b, struct err *e)
-{
-	struct dataset *ds = &b->s->g.base.ds;
-	uint64_t lost = b->notes_dropped;
-	int rc = 0;
+/* counts - the number of objects that users made; the library makes tables and groups of its
+ * own. */
+struct counts {
+	int32 tables, groups, images, strings;
+};
 
-	if (lost) {
-		b->n_notes--; /* there was one */
-		rc = h4_note(b, "", e, "%" PRIu64 " more notes of this kind", lost + 1);
+static void model_count(int32 file, struct counts *n)
+{
+	int32 gr, an, images = 0, attrs = 0, v[4] = {0};
+
+	if (Vstart(file) != FAIL) {
+		n->tables = VSgetvdatas(file, 0, 0, NULL);
+		n->groups = Vgetvgroups(file, 0, 0, NULL);
+		(void)Vend(file);
 	}
-	if (rc < 0)
-		return rc;
-	rc = unreadable_freeze(&b->lost, NULL, b->arena, ds, e);
-	if (rc < 0)
-		return rc;
-	ds->notes = arena_copy(b->arena, b->notes, b->n_notes * sizeof(*b->notes));
-	ds->n_notes = (uint32_t)b->n_notes;
-	ds->format = arena_strdup(b->arena, "HDF4");
-	return ds->notes && ds->format ? 0 : h4_full(b, e);
+	gr = GRstart(file);
+	if (gr != FAIL) {
+		if (GRfileinfo(gr, &images, &attrs) != FAIL)
+			n->images = images;
+		(void)GRend(gr);
+	}
+	an = ANstart(file);
+	if (an != FAIL) {
+		if (ANfileinfo(an, &v[0], &v[1], &v[2], &v[3]) != FAIL)
+			for (size_t i = 0; i < ARRAY_LEN(v); i++)
+				n->strings += v[i] > 0 ? v[i] : 0;
+		(void)ANend(an);
+	}
+}
+
+/* model_say - append ", <n> <what>s" to a line. */
+static void model_say(char *line, size_t cap, int32 n, const char *what)
+{
+	size_t len = strlen(line);
+
+	if (n > 0)
+		(void)snprintf(line + len, cap - len, "%s%d %s%s", len ? ", " : "", (int)n,
+			       what, n > 1 ? "s" : "");
+}
+
+/* add_left_out - add a note about the other objects of the file. */
+static int add_left_out(struct h4_build *b, struct err *e)
+{
+	/* the library has the file open by this name, and can open no other */
+	int32 file = Hopen(b->s->opened, DFACC_READ, 0);
+	struct counts n = {0};
+	char line[160] = "";
+
+	if (file == FAIL)
+		return 0;
+	model_count(file, &n);
+	(void)Hclose(file);
+	model_say(line, sizeof(line), n.images, "raster image");
+	model_say(line, sizeof(line), n.tables, "Vdata table");
+	model_say(line, sizeof(line), n.groups, "Vgroup");
+	model_say(line, sizeof(line), n.strings, "annotation");
+	if (!line[0])
+		return 0;
+	return h4_note(b, "", e, "only Scientific Data Sets are shown; left out: %s", line);
 }
 
 int h4_build_model(struct isolated *g, const void **ret_own, struct err *e)
@@ -152,97 +176,22 @@ int h4_build_model(struct isolated *g, const void **ret_own, struct err *e)
 	b.text = alloc_array(H4_TEXT_MAX + 1, 1);
 	if (rc == 0 && !b.text)
 		rc = err_nomem(e);
-	if (rc == 0)
-		rc = hdf4_model_add_all(&b, e);
-	if (rc == 0)
-		rc = h4_names_resolve(&b, e);
-	if (rc == 0)
-		rc = hdf4_model_freeze(&b, own, e);
-	if (rc == 0)
-		rc = h4_left_out(&b, e);
-	if (rc == 0)
-		rc = finish_notes(&b, e);
+	rc = rc ? rc : model_add_all(&b, e);
+	rc = rc ? rc : h4_names_resolve(&b, e);
+	rc = rc ? rc : model_freeze(&b, own, e);
+	rc = rc ? rc : add_left_out(&b, e);
+	rc = rc ? rc : unreadable_freeze(&b.lost, NULL, b.arena, &g->base.ds, e);
+	rc = rc ? rc : ds_notes_freeze(&b.notes, b.arena, &g->base.ds, e);
+	g->base.ds.format = rc ? NULL : arena_strdup(b.arena, "HDF4");
+	if (rc == 0 && !g->base.ds.format)
+		rc = h4_full(&b, e);
 	*ret_own = own;
 	free(b.text);
 	free(b.arrays);
 	free(b.dims);
-	free(b.notes);
+	ds_notes_release(&b.notes);
 	unreadable_release(&b.lost);
 	return rc;
-}
-
-#endif
-
-/* The other objects of an HDF4 file, for the notes. */
-
-#ifdef NCZARRFS_HDF4
-#include "hdf5view/hdf4/hdf4_library.h"
-#include <stdio.h>
-#include <string.h>
-
-/* counts - the number of objects that users made; the library makes tables and groups of its
- * own. */
-struct counts {
-	int32 tables, groups, images, strings;
-};
-
-static int32 positive(int32 n)
-{
-	return n > 0 ? n : 0;
-}
-
-static void hdf4_model_count(int32 file, struct counts *n)
-{
-	int32 gr, an, images = 0, attrs = 0, v[4] = {0};
-
-	if (Vstart(file) != FAIL) {
-		n->tables = positive(VSgetvdatas(file, 0, 0, NULL));
-		n->groups = positive(Vgetvgroups(file, 0, 0, NULL));
-		(void)Vend(file);
-	}
-	gr = GRstart(file);
-	if (gr != FAIL) {
-		if (GRfileinfo(gr, &images, &attrs) != FAIL)
-			n->images = positive(images);
-		(void)GRend(gr);
-	}
-	an = ANstart(file);
-	if (an != FAIL) {
-		if (ANfileinfo(an, &v[0], &v[1], &v[2], &v[3]) != FAIL)
-			for (size_t i = 0; i < ARRAY_LEN(v); i++)
-				n->strings += positive(v[i]);
-		(void)ANend(an);
-	}
-}
-
-/* hdf4_model_say - append ", <n> <what>s" to a line. */
-static void hdf4_model_say(char *line, size_t cap, int32 n, const char *what)
-{
-	size_t len = strlen(line);
-
-	if (n > 0)
-		(void)snprintf(line + len, cap - len, "%s%d %s%s", len ? ", " : "", (int)n,
-			       what, n > 1 ? "s" : "");
-}
-
-int h4_left_out(struct h4_build *b, struct err *e)
-{
-	/* the library has the file open by this name, and can open no other */
-	int32 file = Hopen(b->s->opened, DFACC_READ, 0);
-	struct counts n = {0};
-	char line[160] = "";
-
-	if (file == FAIL)
-		return 0;
-	hdf4_model_count(file, &n);
-	(void)Hclose(file);
-	hdf4_model_say(line, sizeof(line), n.images, "raster image");
-	hdf4_model_say(line, sizeof(line), n.tables, "Vdata table");
-	hdf4_model_say(line, sizeof(line), n.groups, "Vgroup");
-	hdf4_model_say(line, sizeof(line), n.strings, "annotation");
-	if (!line[0])
-		return 0;
-	return h4_note(b, "", e, "only Scientific Data Sets are shown; left out: %s", line);
 }
 
 #endif

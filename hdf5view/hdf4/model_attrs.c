@@ -36,9 +36,9 @@ bool h4_type(int32_t nt, struct dtype *ret)
 	return false;
 }
 
-/* hdf4_model_attrs_reserved - bookkeeping names of netCDF and Zarr: readers would interpret
+/* attrs_reserved - bookkeeping names of netCDF and Zarr: readers would interpret
  * them. */
-static bool hdf4_model_attrs_reserved(const char *name)
+static bool attrs_reserved(const char *name)
 {
 	static const char *const names[] = {
 		"_ARRAY_DIMENSIONS", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Coordinates",
@@ -50,9 +50,9 @@ static bool hdf4_model_attrs_reserved(const char *name)
 	return strncasecmp(name, "_nczarr_", 8) == 0;
 }
 
-/* hdf4_model_attrs_put_text - store characters as one string, without their padding. */
-static int hdf4_model_attrs_put_text(struct h4_build *b, const char *s, size_t n,
-				     struct ds_attr *a, struct err *e)
+/* attrs_put_text - store characters as one string, without their padding. */
+static int attrs_put_text(struct h4_build *b, const char *s, size_t n, struct ds_attr *a,
+			  struct err *e)
 {
 	struct ds_text *t = arena_alloc(b->arena, 1, sizeof(*t));
 
@@ -69,8 +69,8 @@ static int hdf4_model_attrs_put_text(struct h4_build *b, const char *s, size_t n
 	return 0;
 }
 
-static int hdf4_model_attrs_put_numbers(struct h4_build *b, const void *data, uint64_t n,
-					struct ds_attr *a, struct err *e)
+static int attrs_put_numbers(struct h4_build *b, const void *data, uint64_t n,
+			     struct ds_attr *a, struct err *e)
 {
 	uint64_t *dims = arena_alloc(b->arena, 1, sizeof(*dims));
 
@@ -103,14 +103,14 @@ static int read_value(struct h4_build *b, int32_t id, int32_t i, int32_t nt, int
 	if (count && SDreadattr(id, i, data) == FAIL)
 		return h4_error(e, -EBADMSG, "it cannot be read");
 	return a->type.kind == DT_STRING
-		       ? hdf4_model_attrs_put_text(b, (const char *)data, (size_t)bytes, a, e)
-		       : hdf4_model_attrs_put_numbers(b, data, (uint64_t)count, a, e);
+		       ? attrs_put_text(b, (const char *)data, (size_t)bytes, a, e)
+		       : attrs_put_numbers(b, data, (uint64_t)count, a, e);
 }
 
-/* hdf4_model_attrs_read_one - read attribute i; *ret_name is set if it is shown. */
-static int hdf4_model_attrs_read_one(struct h4_build *b, int32_t id, int32_t i,
-				     const char *what, const struct ds_attr *before, uint32_t n,
-				     struct ds_attr *ret, struct err *e)
+/* attrs_read_one - read attribute i; *ret_name is set if it is shown. */
+static int attrs_read_one(struct h4_build *b, int32_t id, int32_t i, const char *what,
+			  const struct ds_attr *before, uint32_t n, struct ds_attr *ret,
+			  struct err *e)
 {
 	struct err why = ERR_INIT;
 	int32 nt = 0, count = 0;
@@ -123,13 +123,12 @@ static int hdf4_model_attrs_read_one(struct h4_build *b, int32_t id, int32_t i,
 	ret->name = utf8_copy(b->arena, b->text, strlen(b->text), &len, NULL);
 	if (!ret->name)
 		return h4_full(b, e);
-	if (len == 0 || hdf4_model_attrs_reserved(ret->name) ||
-	    ds_attr_find(before, n, ret->name)) {
+	if (len == 0 || attrs_reserved(ret->name) || ds_attr_find(before, n, ret->name)) {
 		rc = h4_note(b, what, e, "attribute '%s' is left out: its name is %s",
 			     ret->name,
-			     len == 0                               ? "empty"
-			     : hdf4_model_attrs_reserved(ret->name) ? "reserved by netCDF"
-								    : "used twice");
+			     len == 0                    ? "empty"
+			     : attrs_reserved(ret->name) ? "reserved by netCDF"
+							 : "used twice");
 		ret->name = NULL;
 		return rc;
 	}
@@ -152,7 +151,7 @@ int h4_attrs_read(struct h4_build *b, int32_t id, int32_t n, const char *what, u
 
 	for (int32_t i = 0; i < n; i++) {
 		struct ds_attr a = {0};
-		int rc = hdf4_model_attrs_read_one(b, id, i, what, v, count, &a, e);
+		int rc = attrs_read_one(b, id, i, what, v, count, &a, e);
 
 		if (rc < 0)
 			return rc;

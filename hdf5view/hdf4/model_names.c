@@ -22,27 +22,15 @@ int h4_full(const struct h4_build *b, struct err *e)
 
 int h4_note(struct h4_build *b, const char *what, struct err *e, const char *fmt, ...)
 {
-	struct err line = ERR_INIT;
-	char text[ERR_TEXT_MAX];
-	const char *copy;
+	char where[202];
 	va_list ap;
+	int rc;
 
-	if (b->n_notes >= H4_NOTES_MAX) {
-		b->notes_dropped++;
-		return 0;
-	}
+	(void)snprintf(where, sizeof(where), "/%.200s", what);
 	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	rc = ds_notes_add(&b->notes, b->arena, where, strlen(where), fmt, ap, e);
 	va_end(ap);
-	/* err_set makes control characters of names harmless */
-	(void)err_set(&line, 0, "/%.200s: %s", what, text);
-	copy = arena_strdup(b->arena, line.msg);
-	if (!copy)
-		return h4_full(b, e);
-	if (grow_array(&b->notes, &b->c_notes, b->n_notes + 1, sizeof(*b->notes)) < 0)
-		return err_nomem(e);
-	b->notes[b->n_notes++] = copy;
-	return 0;
+	return rc;
 }
 
 int h4_mark_unreadable(struct h4_build *b, const char *name, const char *what,
@@ -87,18 +75,11 @@ const char *h4_name(struct h4_build *b, const char *raw)
 
 /* ---- unique names ---- */
 
-/* hdf4_model_names_names - a hash table of names: ordinals plus one. */
-struct hdf4_model_names_names {
+/* names_names - a hash table of names: ordinals plus one. */
+struct names_names {
 	uint32_t *slots;
 	size_t mask;
 };
-
-static size_t hdf4_model_names_hash(const char *s)
-{
-	const uint64_t h = hash_text(HASH_SEED, s);
-
-	return (size_t)(h ^ h >> 32);
-}
 
 typedef const char *name_of(const struct h4_build *b, size_t i);
 
@@ -112,7 +93,7 @@ static const char *dim_name(const struct h4_build *b, size_t i)
 	return b->dims[i].d.name;
 }
 
-static int names_init(struct hdf4_model_names_names *t, size_t n)
+static int names_init(struct names_names *t, size_t n)
 {
 	size_t size = 16;
 
@@ -123,12 +104,11 @@ static int names_init(struct hdf4_model_names_names *t, size_t n)
 	return t->slots ? 0 : -ENOMEM;
 }
 
-/* hdf4_model_names_slot - the slot of a name, or the free slot for it. */
-static uint32_t *hdf4_model_names_slot(const struct h4_build *b,
-				       const struct hdf4_model_names_names *t, name_of *of,
-				       const char *name)
+/* names_slot - the slot of a name, or the free slot for it. */
+static uint32_t *names_slot(const struct h4_build *b, const struct names_names *t, name_of *of,
+			    const char *name)
 {
-	size_t at = hdf4_model_names_hash(name) & t->mask;
+	size_t at = (size_t)hash_u64(hash_text(HASH_SEED, name)) & t->mask;
 
 	while (t->slots[at] && strcmp(of(b, t->slots[at] - 1), name) != 0)
 		at = (at + 1) & t->mask;
@@ -150,9 +130,8 @@ static const char *eos_part(const struct h4_build *b, const struct ds_array *a)
 	return part;
 }
 
-/* hdf4_model_names_longer - make "<name>_<more>", in the arena, valid for the model. */
-static const char *hdf4_model_names_longer(struct h4_build *b, const char *name,
-					   const char *more)
+/* names_longer - make "<name>_<more>", in the arena, valid for the model. */
+static const char *names_longer(struct h4_build *b, const char *name, const char *more)
 {
 	char text[DS_NAME_MAX + 1];
 	size_t tail = utf8_prefix(more, DS_NAME_MAX / 2);
@@ -162,11 +141,10 @@ static const char *hdf4_model_names_longer(struct h4_build *b, const char *name,
 	return arena_strdup(b->arena, text);
 }
 
-/* hdf4_model_names_rename_array - rename an array whose name is in use. first: suffix to try
+/* names_rename_array - rename an array whose name is in use. first: suffix to try
  * before numbers; may be NULL. */
-static int hdf4_model_names_rename_array(struct h4_build *b,
-					 const struct hdf4_model_names_names *t, size_t i,
-					 const char *first, struct err *e)
+static int names_rename_array(struct h4_build *b, const struct names_names *t, size_t i,
+			      const char *first, struct err *e)
 {
 	struct h4_barray *w = &b->arrays[i];
 	const char *was = w->a.name, *more = first;
@@ -181,26 +159,25 @@ static int hdf4_model_names_rename_array(struct h4_build *b,
 			(void)snprintf(number, sizeof(number), "%" PRId32 "_%" PRIu32, w->ref,
 				       k);
 		more = more ? more : number;
-		name = hdf4_model_names_longer(b, was, more);
+		name = names_longer(b, was, more);
 		if (!name)
 			return h4_full(b, e);
 		more = NULL;
-		if (*hdf4_model_names_slot(b, t, array_name, name))
+		if (*names_slot(b, t, array_name, name))
 			continue;
 		w->a.name = name;
-		*hdf4_model_names_slot(b, t, array_name, name) = (uint32_t)i + 1;
+		*names_slot(b, t, array_name, name) = (uint32_t)i + 1;
 		return h4_note(b, name, e,
 			       "has the name '%s' in the file, as have other arrays", was);
 	}
 }
 
-/* hdf4_model_names_mark - mark the arrays that keep their names: the first one of each name,
+/* names_mark - mark the arrays that keep their names: the first one of each name,
  * preferably the coordinate variable. *dup: arrays whose names occur more than once. */
-static void hdf4_model_names_mark(const struct h4_build *b,
-				  const struct hdf4_model_names_names *t, bool *dup)
+static void names_mark(const struct h4_build *b, const struct names_names *t, bool *dup)
 {
 	for (size_t i = 0; i < b->n_arrays; i++) {
-		uint32_t *at = hdf4_model_names_slot(b, t, array_name, b->arrays[i].a.name);
+		uint32_t *at = names_slot(b, t, array_name, b->arrays[i].a.name);
 
 		if (*at) {
 			dup[i] = dup[*at - 1] = true;
@@ -215,21 +192,21 @@ static int arrays_resolve(struct h4_build *b, struct err *e)
 {
 	auto_free bool *dup = alloc_array(b->n_arrays, sizeof(*dup));
 	auto_free uint32_t *kept = NULL;
-	struct hdf4_model_names_names t;
+	struct names_names t;
 	int rc = 0;
 
 	if (!dup || names_init(&t, 2 * b->n_arrays) < 0)
 		return err_nomem(e);
 	kept = t.slots;
-	hdf4_model_names_mark(b, &t, dup);
+	names_mark(b, &t, dup);
 	for (size_t i = 0; i < b->n_arrays && rc == 0; i++) {
 		const struct h4_barray *w = &b->arrays[i];
 		const char *part = dup[i] && !w->coordinate ? eos_part(b, &w->a) : NULL;
-		bool keeps = *hdf4_model_names_slot(b, &t, array_name, w->a.name) == i + 1;
+		bool keeps = *names_slot(b, &t, array_name, w->a.name) == i + 1;
 
 		/* in HDF-EOS files none keeps the bare name, which would be ambiguous */
 		if (dup[i] && (part || !keeps))
-			rc = hdf4_model_names_rename_array(b, &t, i, part, e);
+			rc = names_rename_array(b, &t, i, part, e);
 	}
 	return rc;
 }
@@ -237,7 +214,7 @@ static int arrays_resolve(struct h4_build *b, struct err *e)
 static int dims_resolve(struct h4_build *b, struct err *e)
 {
 	auto_free uint32_t *kept = NULL;
-	struct hdf4_model_names_names t;
+	struct names_names t;
 	int rc = 0;
 
 	if (names_init(&t, b->n_dims) < 0)
@@ -248,17 +225,17 @@ static int dims_resolve(struct h4_build *b, struct err *e)
 		const char *was = d->name;
 		char more[48];
 
-		for (uint32_t k = 0; *hdf4_model_names_slot(b, &t, dim_name, d->name); k++) {
+		for (uint32_t k = 0; *names_slot(b, &t, dim_name, d->name); k++) {
 			if (k == 0)
 				(void)snprintf(more, sizeof(more), "%" PRIu64, d->len);
 			else
 				(void)snprintf(more, sizeof(more), "%" PRIu64 "_%" PRIu32,
 					       d->len, k);
-			d->name = hdf4_model_names_longer(b, was, more);
+			d->name = names_longer(b, was, more);
 			if (!d->name)
 				return h4_full(b, e);
 		}
-		*hdf4_model_names_slot(b, &t, dim_name, d->name) = (uint32_t)i + 1;
+		*names_slot(b, &t, dim_name, d->name) = (uint32_t)i + 1;
 		if (d->name != was)
 			rc = h4_note(b, d->name, e,
 				     "is a dimension with the name '%s' in the file, as is "

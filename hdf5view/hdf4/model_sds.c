@@ -14,17 +14,12 @@
 
 /* ---- dimensions ---- */
 
-static uint32_t bucket_of(const char *s)
-{
-	return (uint32_t)(hash_text(HASH_SEED, s) % H4_BUCKETS);
-}
-
 /* find_dim - find the dimension of this name and length; an unlimited one is as long as the
  * longest array that uses it. */
 static int find_dim(struct h4_build *b, const char *raw, uint64_t len, bool grows,
 		    uint32_t *ret, struct err *e)
 {
-	uint32_t *bucket = &b->buckets[bucket_of(raw)];
+	uint32_t *bucket = &b->buckets[hash_text(HASH_SEED, raw) % H4_BUCKETS];
 	const uint64_t key = grows ? UINT64_MAX : len;
 	struct h4_bdim d = {.key = key, .next = *bucket};
 
@@ -269,10 +264,8 @@ static int model_sds_read_all(struct h4_build *b, int32 sds, struct h4_barray *w
 	if (!w->a.convert)
 		return h4_full(b, e);
 	rc = read_axes(b, sds, w, e);
-	if (rc == 0)
-		rc = h4_attrs_read(b, sds, n_attrs, w->a.name, &w->a.n_attrs, &w->a.attrs, e);
-	if (rc == 0)
-		rc = model_sds_read_fill(b, &w->a, e);
+	rc = rc ? rc : h4_attrs_read(b, sds, n_attrs, w->a.name, &w->a.n_attrs, &w->a.attrs, e);
+	rc = rc ? rc : model_sds_read_fill(b, &w->a, e);
 	return rc == 0 ? read_storage(b, sds, w, e) : rc;
 }
 
@@ -316,8 +309,7 @@ int h4_sds_read(struct h4_build *b, int32_t index, struct err *e)
 		return h4_mark_unreadable(b, NULL, what, &why, e);
 	}
 	rc = read_name(b, sds, &w, &n_attrs, &why);
-	if (rc == 0)
-		rc = model_sds_read_all(b, sds, &w, n_attrs, &why);
+	rc = rc ? rc : model_sds_read_all(b, sds, &w, n_attrs, &why);
 	(void)SDendaccess(sds); /* nothing was written */
 	if (h4_fatal(rc))
 		return err_set(e, rc, "'%.200s': %s", w.a.name ? w.a.name : what, why.msg);

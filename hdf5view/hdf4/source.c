@@ -111,8 +111,7 @@ static int open_source(const struct source_at *at, const struct source_options *
 		return rc;
 	rc = fstat(copy.fd, &copy.st) < 0 ? err_sys(e, errno, "cannot examine its copy") : 0;
 	copy.st.st_mode = at->st.st_mode;
-	if (rc == 0)
-		rc = isolated_open(&h4_kind, &copy, opts, ret, e);
+	rc = rc ? rc : isolated_open(&h4_kind, &copy, opts, ret, e);
 	if (rc < 0)
 		(void)close(copy.fd); /* it is never read */
 	return rc;

@@ -14,14 +14,6 @@
 
 #define CHUNKS_MAX ((uint64_t)1 << 20) /* a file has 65535 at most */
 
-/* byte_order - whether the type is stored in a known byte order, and in which one. Native types
- * have that of the machine that wrote them. */
-static bool byte_order(const struct h4_barray *w, bool *ret_big)
-{
-	*ret_big = w->a.type.size > 1 && (w->x.type & DFNT_LITEND) == 0;
-	return w->a.type.size == 1 || (w->x.type & DFNT_NATIVE) == 0;
-}
-
 /* one_place - the stored bytes of a chunk, or of an array without chunks (at is NULL). */
 static bool one_place(int32 sds, int32 *at, struct h4_place *ret)
 {
@@ -89,15 +81,12 @@ static int set_chain(struct h4_build *b, struct h4_barray *w, struct err *e)
 	if (!spec || !level)
 		return h4_full(b, e);
 	*level = w->level - 1;
-	spec->h5_id = CODEC_DEFLATE;
-	spec->n_params = 1;
-	spec->params = level;
-	spec->name = arena_strdup(b->arena, "deflate");
-	if (!spec->name)
-		return h4_full(b, e);
-	w->a.chain.n = 1;
-	w->a.chain.specs = spec;
-	return 0;
+	*spec = (struct codec_spec){.h5_id = CODEC_DEFLATE,
+				    .n_params = 1,
+				    .params = level,
+				    .name = arena_strdup(b->arena, "deflate")};
+	w->a.chain = (struct codec_chain){.n = 1, .specs = spec};
+	return spec->name ? 0 : h4_full(b, e);
 }
 
 /* present_stored - from now on elements are in the file's byte order. */
@@ -129,18 +118,13 @@ static int stored_ranges_find(struct h4_build *b, struct h4_barray *w, int32 sds
 	places = arena_alloc(b->arena, (size_t)n, sizeof(*places));
 	if (!places)
 		return h4_full(b, e);
-	if (chunked) {
-		if (find_chunks(&w->a, sds, plain, places, &w->a.uniform) == 0)
-			return 0;
-	} else {
-		if (!find_whole(&w->a, sds, plain, places))
-			return 0;
-		w->a.uniform = true;
-		w->x.one_piece = true;
-	}
-	/* one that is compressed in one piece is one chunk */
-	if (w->x.one_piece && !plain)
-		w->x.one_piece = false;
+	if (!chunked)
+		w->a.uniform = find_whole(&w->a, sds, plain, places);
+	if (chunked ? find_chunks(&w->a, sds, plain, places, &w->a.uniform) == 0
+		    : !w->a.uniform)
+		return 0;
+	w->x.one_piece =
+		!chunked && plain; /* one that is compressed in one piece is one chunk */
 	w->x.places = places;
 	w->x.n_places = n;
 	return present_stored(b, w, big, e);
@@ -148,12 +132,14 @@ static int stored_ranges_find(struct h4_build *b, struct h4_barray *w, int32 sds
 
 int h4_pass_read(struct h4_build *b, struct h4_barray *w, struct err *e)
 {
-	bool big;
+	/* native types have the byte order of the machine that wrote them */
+	bool known = w->a.type.size == 1 || (w->x.type & DFNT_NATIVE) == 0;
+	bool big = w->a.type.size > 1 && (w->x.type & DFNT_LITEND) == 0;
 	int32 sds;
 	int rc;
 
-	if (w->x.empty || w->a.n_chunks == 0 || w->a.layout == DS_EXTERNAL ||
-	    !byte_order(w, &big) || (w->compressed && w->level == 0) ||
+	if (w->x.empty || w->a.n_chunks == 0 || w->a.layout == DS_EXTERNAL || !known ||
+	    (w->compressed && w->level == 0) ||
 	    memcmp(w->x.extent, w->a.shape, w->a.rank * sizeof(*w->a.shape)) != 0)
 		return 0;
 	sds = SDselect(b->sd, w->x.index);

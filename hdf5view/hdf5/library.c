@@ -40,12 +40,10 @@ static bool library_tells(int code)
 	return code == -EIO || (err_is_transient(code) && code != -EAGAIN);
 }
 
-static herr_t note_one(unsigned n, const H5E_error2_t *d, void *arg)
+static herr_t note_one(unsigned n NZ_UNUSED, const H5E_error2_t *d, void *arg NZ_UNUSED)
 {
 	int code = -library_number_in(d->desc);
 
-	(void)n;
-	(void)arg;
 	if (d->min_num == H5E_NOSPACE || d->min_num == H5E_CANTALLOC)
 		code = -ENOMEM;
 	if (!accident && library_tells(code))
@@ -113,11 +111,10 @@ struct reason {
 	size_t cap;
 };
 
-static herr_t library_first_text(unsigned n, const H5E_error2_t *d, void *arg)
+static herr_t library_first_text(unsigned n NZ_UNUSED, const H5E_error2_t *d, void *arg)
 {
 	struct reason *r = arg;
 
-	(void)n;
 	if (d->desc && d->desc[0] && !r->text[0])
 		(void)snprintf(r->text, r->cap, "%s", d->desc);
 	return 0;

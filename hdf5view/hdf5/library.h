@@ -12,6 +12,7 @@
 #include "base/core/buf.h"
 #include "hdf5view/isolate/isolated_source.h"
 #include "hdf5view/format/hdf5_format.h"
+#include "translate/model/builder.h"
 #include "translate/model/unreadable.h"
 
 #include <errno.h>
@@ -21,7 +22,6 @@
 
 #define HDF5_DEPTH_MAX 64      /* groups within groups */
 #define HDF5_NODES_MAX 1000000 /* groups and arrays */
-#define HDF5_NOTES_MAX 1000
 /* Limit of files reached by external links: fewer than the 256 descriptors of a library process
  * (base/process/sandbox.c), some of which it needs for sources of virtual datasets. */
 #define HDF5_FILES_MAX 192
@@ -160,9 +160,8 @@ struct h5_build {
 	struct h5_bgroup *groups;
 	struct h5_barray *arrays;
 	struct h5_bdim *dims;
-	const char **notes;
-	size_t n_groups, c_groups, n_arrays, c_arrays, n_dims, c_dims, n_notes, c_notes;
-	uint64_t notes_dropped;
+	size_t n_groups, c_groups, n_arrays, c_arrays, n_dims, c_dims;
+	struct ds_notes notes;
 	struct unreadable lost; /* groups by their index in groups */
 	int64_t next_dimid;
 	bool netcdf;              /* written by netCDF */

@@ -24,13 +24,13 @@
 /* Excess over a chunk's size that a decoder may return: other filters' headers and checksums. */
 #define ROOM_SPARE ((size_t)65536)
 
-/* hdf5_library_read_reading - one chunk's selection. */
-struct hdf5_library_read_reading {
+/* library_reading - one chunk's selection. */
+struct library_reading {
 	hid_t set, file_type, mem, file_space, mem_space;
 	bool empty; /* the chunk lies outside the extent */
 };
 
-static void reading_release(struct hdf5_library_read_reading *r)
+static void reading_release(struct library_reading *r)
 {
 	h5_id_close(&r->mem_space);
 	h5_id_close(&r->file_space);
@@ -39,15 +39,14 @@ static void reading_release(struct hdf5_library_read_reading *r)
 	h5_id_close(&r->set);
 }
 
-static int hdf5_library_read_fail(struct err *e)
+static int library_fail(struct err *e)
 {
 	return h5_error(e, -EBADMSG, "the HDF5 library cannot read it");
 }
 
-/* hdf5_library_read_open_named - a dataset with external raw data, whose files are found from the
+/* library_open_named - a dataset with external raw data, whose files are found from the
  * directory of the file and not from wherever this program runs. */
-static hid_t hdf5_library_read_open_named(const struct h5_source *s, const struct h5_array *x,
-					  hid_t file)
+static hid_t library_open_named(const struct h5_source *s, const struct h5_array *x, hid_t file)
 {
 	auto_hid hid_t dapl = H5Pcreate(H5P_DATASET_ACCESS);
 	char dir[PATH_MAX];
@@ -74,16 +73,15 @@ static int open_set(struct h5_source *s, uint32_t array, hid_t *ret, struct err 
 		return err_set(e, -ESTALE,
 			       "the file was moved, and the files that it names are "
 			       "no longer found");
-	*ret = x->raw_path ? hdf5_library_read_open_named(s, x, *file)
-			   : H5Oopen_by_addr(*file, x->addr);
+	*ret = x->raw_path ? library_open_named(s, x, *file) : H5Oopen_by_addr(*file, x->addr);
 	if (*ret < 0 || H5Iget_type(*ret) != H5I_DATASET)
-		return hdf5_library_read_fail(e);
+		return library_fail(e);
 	return 0;
 }
 
 /* select_region - the part of a chunk that is inside the extent, on both sides. */
 static int select_region(struct h5_source *s, uint32_t array, uint64_t linear,
-			 struct hdf5_library_read_reading *r, struct err *e)
+			 struct library_reading *r, struct err *e)
 {
 	const struct ds_array *a = &s->g.base.ds.arrays[array];
 	const struct h5_array *x = &s->arrays[array];
@@ -94,10 +92,10 @@ static int select_region(struct h5_source *s, uint32_t array, uint64_t linear,
 
 	r->file_space = H5Dget_space(r->set);
 	if (r->file_space < 0 || H5Sget_simple_extent_ndims(r->file_space) != rank)
-		return hdf5_library_read_fail(e);
+		return library_fail(e);
 	if (rank == 0) {
 		r->mem_space = H5Screate(H5S_SCALAR);
-		return r->mem_space < 0 ? hdf5_library_read_fail(e) : 0;
+		return r->mem_space < 0 ? library_fail(e) : 0;
 	}
 	ds_chunk_coords(a, linear, at);
 	for (int i = 0; i < rank; i++) {
@@ -113,7 +111,7 @@ static int select_region(struct h5_source *s, uint32_t array, uint64_t linear,
 	if (r->mem_space < 0 ||
 	    H5Sselect_hyperslab(r->file_space, H5S_SELECT_SET, start, NULL, count, NULL) < 0 ||
 	    H5Sselect_hyperslab(r->mem_space, H5S_SELECT_SET, zero, NULL, count, NULL) < 0)
-		return hdf5_library_read_fail(e);
+		return library_fail(e);
 	return a->layout == DS_VIRTUAL ? h5_sources_ok(s, x->file, r->set, start, count, e) : 0;
 }
 
@@ -137,8 +135,8 @@ static void ready_filters(const struct ds_array *a, const struct h5_array *x)
 	h5_codecs_max((size_t)u64_min(bytes, UINT32_MAX) / 4 * 5 + ROOM_SPARE);
 }
 
-static int hdf5_library_read_prepare(struct h5_source *s, uint32_t array, uint64_t linear,
-				     struct hdf5_library_read_reading *r, struct err *e)
+static int library_prepare(struct h5_source *s, uint32_t array, uint64_t linear,
+			   struct library_reading *r, struct err *e)
 {
 	int rc = open_set(s, array, &r->set, e);
 
@@ -148,7 +146,7 @@ static int hdf5_library_read_prepare(struct h5_source *s, uint32_t array, uint64
 	r->file_type = H5Dget_type(r->set);
 	r->mem = r->file_type < 0 ? -1 : h5_type_mem(r->file_type, false);
 	if (r->mem < 0 || H5Tget_size(r->file_type) != s->arrays[array].elem_bytes)
-		return hdf5_library_read_fail(e);
+		return library_fail(e);
 	return select_region(s, array, linear, r, e);
 }
 
@@ -162,18 +160,18 @@ static uint64_t type_elems(const struct ds_array *a, const struct h5_array *x)
 	return n;
 }
 
-static int hdf5_library_read_read_locked(struct h5_source *s, uint32_t array, uint64_t linear,
-					 uint8_t *out, struct err *e)
+static int library_read_locked(struct h5_source *s, uint32_t array, uint64_t linear,
+			       uint8_t *out, struct err *e)
 {
 	const struct ds_array *a = &s->g.base.ds.arrays[array];
-	struct hdf5_library_read_reading r = {0};
-	int rc = hdf5_library_read_prepare(s, array, linear, &r, e);
+	struct library_reading r = {0};
+	int rc = library_prepare(s, array, linear, &r, e);
 
 	if (rc == 0 && H5Tget_size(r.mem) != a->type.size * type_elems(a, &s->arrays[array]))
 		rc = err_set(e, -EBADMSG, "its type differs from the one that was opened");
 	if (rc == 0 && !r.empty &&
 	    H5Dread(r.set, r.mem, r.mem_space, r.file_space, H5P_DEFAULT, out) < 0)
-		rc = hdf5_library_read_fail(e);
+		rc = library_fail(e);
 	reading_release(&r);
 	return rc;
 }
@@ -188,7 +186,7 @@ int h5_library_chunk(struct isolated *g, uint32_t array, uint64_t linear, uint8_
 	if (len)
 		value_repeat(out, len, a->fill, a->type.size);
 	h5_enter();
-	rc = hdf5_library_read_read_locked(s, array, linear, out, e);
+	rc = library_read_locked(s, array, linear, out, e);
 	if (h5_transient_error(NULL) < 0)
 		rc = h5_transient_error(e);
 	h5_leave();
@@ -225,13 +223,13 @@ static int put_elem(const struct ds_array *a, const uint8_t *at, struct buf *out
 /* pool - memory for elements of variable length. The library allocates them here, because it leaks
  * its allocations when it fails halfway, and has no limit. For a string of a damaged file it may
  * allocate no bytes and write no terminator, so a NUL follows each allocation. */
-struct hdf5_library_read_block {
-	struct hdf5_library_read_block *next;
+struct library_block {
+	struct library_block *next;
 	max_align_t data[];
 };
 
 struct pool {
-	struct hdf5_library_read_block *blocks;
+	struct library_block *blocks;
 	size_t left;
 	bool full;
 };
@@ -239,7 +237,7 @@ struct pool {
 static void *pool_take(size_t n, void *arg)
 {
 	struct pool *p = arg;
-	struct hdf5_library_read_block *b = NULL;
+	struct library_block *b = NULL;
 	size_t all;
 
 	if (ckd_add(&all, n, sizeof(*b) + 1) || all > p->left) {
@@ -256,16 +254,15 @@ static void *pool_take(size_t n, void *arg)
 	return b->data;
 }
 
-static void pool_return(void *mem, void *arg)
+static void pool_return(void *mem, void *arg NZ_UNUSED)
 {
 	(void)mem; /* freed with the whole pool */
-	(void)arg;
 }
 
 static void pool_release(struct pool *p)
 {
 	while (p->blocks) {
-		struct hdf5_library_read_block *next = p->blocks->next;
+		struct library_block *next = p->blocks->next;
 
 		free(p->blocks);
 		p->blocks = next;
@@ -275,7 +272,7 @@ static void pool_release(struct pool *p)
 /* same_elems - whether the library's elements are the model's: then the library needs as much
  * memory for an element as is read of it here. Elements of array types are dimensions of the
  * model. */
-static bool same_elems(const struct ds_array *a, const struct hdf5_library_read_reading *r)
+static bool same_elems(const struct ds_array *a, const struct library_reading *r)
 {
 	hid_t base, t = H5Tcopy(r->mem);
 	bool same;
@@ -299,11 +296,11 @@ static bool same_elems(const struct ds_array *a, const struct hdf5_library_read_
 }
 
 static int read_vlen_locked(struct h5_source *s, uint32_t array, uint64_t linear,
-			    uint8_t *elems, struct hdf5_library_read_reading *r,
-			    struct pool *pool, struct err *e)
+			    uint8_t *elems, struct library_reading *r, struct pool *pool,
+			    struct err *e)
 {
 	auto_hid hid_t dxpl = H5Pcreate(H5P_DATASET_XFER);
-	int rc = hdf5_library_read_prepare(s, array, linear, r, e);
+	int rc = library_prepare(s, array, linear, r, e);
 
 	if (rc < 0 || r->empty)
 		return rc;
@@ -315,7 +312,7 @@ static int read_vlen_locked(struct h5_source *s, uint32_t array, uint64_t linear
 		return 0;
 	if (pool->full)
 		return err_set(e, -ERANGE, "a chunk's elements take too much memory");
-	return hdf5_library_read_fail(e);
+	return library_fail(e);
 }
 
 /* inside_extent - whether element i of a chunk is stored in the file. */
@@ -332,9 +329,9 @@ static bool inside_extent(const struct ds_array *a, const struct h5_array *x,
 	return true;
 }
 
-static int hdf5_library_read_put_all(const struct ds_array *a, const struct h5_array *x,
-				     uint64_t linear, const uint8_t *elems, size_t size,
-				     uint64_t n, struct buf *out, struct err *e)
+static int library_put_all(const struct ds_array *a, const struct h5_array *x, uint64_t linear,
+			   const uint8_t *elems, size_t size, uint64_t n, struct buf *out,
+			   struct err *e)
 {
 	const char *fill = a->fill_text.s;
 	uint64_t at[DS_RANK_MAX];
@@ -359,7 +356,7 @@ int h5_library_vlen(struct isolated *g, uint32_t array, uint64_t linear, struct 
 	const struct ds_array *a = &s->g.base.ds.arrays[array];
 	size_t size = a->type.kind == DT_VSTRING ? sizeof(char *) : sizeof(hvl_t);
 	struct pool pool = {.left = VLEN_MAX};
-	struct hdf5_library_read_reading r = {0};
+	struct library_reading r = {0};
 	uint64_t n = 1;
 	auto_free uint8_t *elems = NULL;
 	int rc;
@@ -375,9 +372,7 @@ int h5_library_vlen(struct isolated *g, uint32_t array, uint64_t linear, struct 
 		rc = h5_transient_error(e);
 	reading_release(&r);
 	h5_leave();
-	if (rc == 0)
-		rc = hdf5_library_read_put_all(a, &s->arrays[array], linear, elems, size, n,
-					       out, e);
+	rc = rc ? rc : library_put_all(a, &s->arrays[array], linear, elems, size, n, out, e);
 	pool_release(&pool);
 	return rc;
 }

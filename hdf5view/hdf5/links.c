@@ -31,8 +31,8 @@ int h5_file_dir(const struct h5_source *s, uint32_t file, char *out, size_t cap)
 	return 0;
 }
 
-/* hdf5_links_dir_of - the directory part of a path in place; "/" stays. */
-static void hdf5_links_dir_of(char *path)
+/* links_dir_of - the directory part of a path in place; "/" stays. */
+static void links_dir_of(char *path)
 {
 	char *slash = strrchr(path, '/');
 
@@ -42,7 +42,7 @@ static void hdf5_links_dir_of(char *path)
 		slash[1] = '\0';
 }
 
-static bool hdf5_links_below(const char *root, const char *path)
+static bool links_below(const char *root, const char *path)
 {
 	size_t n = strlen(root);
 
@@ -51,9 +51,9 @@ static bool hdf5_links_below(const char *root, const char *path)
 	return strncmp(root, path, n) == 0 && path[n] == '/';
 }
 
-/* hdf5_links_canonical - realpath of `name` as seen from directory dir. An absolute name that does
+/* links_canonical - realpath of `name` as seen from directory dir. An absolute name that does
  * not exist is looked for in dir by its last component, as libhdf5 does. New; NULL with errno. */
-static char *hdf5_links_canonical(const char *dir, const char *name)
+static char *links_canonical(const char *dir, const char *name)
 {
 	auto_free char *joined = NULL;
 	const char *last = strrchr(name, '/');
@@ -71,9 +71,9 @@ static char *hdf5_links_canonical(const char *dir, const char *name)
 	return realpath(joined, NULL);
 }
 
-/* hdf5_links_allowed - canonical path of a regular file that may be read. New; NULL with e set. */
-static char *hdf5_links_allowed(const struct h5_source *s, const char *dir, const char *name,
-				struct stat *st, struct err *e)
+/* links_allowed - canonical path of a regular file that may be read. New; NULL with e set. */
+static char *links_allowed(const struct h5_source *s, const char *dir, const char *name,
+			   struct stat *st, struct err *e)
 {
 	auto_free char *path = NULL;
 
@@ -91,12 +91,12 @@ static char *hdf5_links_allowed(const struct h5_source *s, const char *dir, cons
 			      name);
 		return NULL;
 	}
-	path = hdf5_links_canonical(dir, name);
+	path = links_canonical(dir, name);
 	if (!path || stat(path, st) < 0) {
 		(void)err_sys(e, errno, "it refers to the file '%.200s'", name);
 		return NULL;
 	}
-	if (!hdf5_links_below(s->g.external_root, path)) {
+	if (!links_below(s->g.external_root, path)) {
 		(void)err_set(e, -EACCES,
 			      "it refers to the file '%.200s', which is not below '%.100s' (-o "
 			      "external_root=DIR allows files below DIR)",
@@ -128,7 +128,7 @@ int h5_link_file(struct h5_build *b, uint32_t from, const char *name, uint32_t *
 
 	if (h5_file_dir(s, from, dir, sizeof(dir)) < 0)
 		return err_set(e, -EACCES, "its directory's name is too long");
-	path = hdf5_links_allowed(s, dir, name, &st, e);
+	path = links_allowed(s, dir, name, &st, e);
 	if (!path)
 		return e && e->code ? e->code : -EACCES;
 	if (st.st_dev == s->g.base.ds.st.st_dev && st.st_ino == s->g.base.ds.st.st_ino) {
@@ -158,15 +158,15 @@ int h5_link_file(struct h5_build *b, uint32_t from, const char *name, uint32_t *
 	return 0;
 }
 
-/* hdf5_links_check - the arguments of a check of one dataset's sources. */
-struct hdf5_links_check {
+/* links_check - the arguments of a check of one dataset's sources. */
+struct links_check {
 	const struct h5_source *s;
 	hid_t lapl;
 	const hsize_t *start, *count; /* at depth 0: the region to check; NULL: all */
 };
 
-static int storage_ok(const struct hdf5_links_check *c, const char *path, hid_t file,
-		      hid_t dcpl, unsigned depth, struct err *e);
+static int storage_ok(const struct links_check *c, const char *path, hid_t file, hid_t dcpl,
+		      unsigned depth, struct err *e);
 
 /* external_ok - check the files of external raw data. */
 static int external_ok(const struct h5_source *s, const char *dir, hid_t dcpl, unsigned depth,
@@ -191,12 +191,12 @@ static int external_ok(const struct h5_source *s, const char *dir, hid_t dcpl, u
 
 		if (H5Pget_external(dcpl, i, sizeof(name) - 1, name, &off, &size) < 0)
 			return h5_error(e, -EBADMSG, "its external files cannot be read");
-		path = hdf5_links_allowed(s, dir, name, &st, e);
+		path = links_allowed(s, dir, name, &st, e);
 		if (!path)
 			return -EACCES;
 		/* a missing file is not searched for elsewhere */
 		if (name[0] == '/' &&
-		    (!hdf5_links_below(s->g.external_root, name) || access(name, F_OK) < 0))
+		    (!links_below(s->g.external_root, name) || access(name, F_OK) < 0))
 			return err_set(e, -EACCES,
 				       "it refers to the file '%.200s', which is not below the "
 				       "external_root",
@@ -206,7 +206,7 @@ static int external_ok(const struct h5_source *s, const char *dir, hid_t dcpl, u
 }
 
 /* source_dataset_ok - check dataset `dset` of an open file. */
-static int source_dataset_ok(const struct hdf5_links_check *c, const char *path, hid_t file,
+static int source_dataset_ok(const struct links_check *c, const char *path, hid_t file,
 			     const char *dset, unsigned depth, struct err *e)
 {
 	auto_hid hid_t id = H5Oopen(file, dset, c->lapl);
@@ -223,7 +223,7 @@ static int source_dataset_ok(const struct hdf5_links_check *c, const char *path,
 
 /* source_file_ok - check dataset `dset` of another file. *ret_absent: the file is missing; NULL:
  * that is an error. */
-static int source_file_ok(const struct hdf5_links_check *c, const char *dir, const char *name,
+static int source_file_ok(const struct links_check *c, const char *dir, const char *name,
 			  const char *dset, unsigned depth, bool *ret_absent, struct err *e)
 {
 	auto_free char *other = NULL;
@@ -232,7 +232,7 @@ static int source_file_ok(const struct hdf5_links_check *c, const char *dir, con
 	struct err why = ERR_INIT;
 	struct stat st;
 
-	other = hdf5_links_allowed(c->s, dir, name, &st, &why);
+	other = links_allowed(c->s, dir, name, &st, &why);
 	if (!other && why.code == -ENOENT && ret_absent) {
 		*ret_absent = true;
 		return 0;
@@ -246,9 +246,9 @@ static int source_file_ok(const struct hdf5_links_check *c, const char *dir, con
 	return source_dataset_ok(c, other, id, dset, depth, e);
 }
 
-/* hdf5_links_expand - a pattern as libhdf5 reads it: %b is the number of a block, %% is '%'.
+/* links_expand - a pattern as libhdf5 reads it: %b is the number of a block, %% is '%'.
  * Returns false for anything else, and when it is too long. */
-static bool hdf5_links_expand(const char *pattern, uint64_t block, char out[PATH_MAX])
+static bool links_expand(const char *pattern, uint64_t block, char out[PATH_MAX])
 {
 	size_t n = 0;
 
@@ -271,10 +271,10 @@ static bool hdf5_links_expand(const char *pattern, uint64_t block, char out[PATH
 	return true;
 }
 
-/* hdf5_links_blocks_of - numbers of the blocks of a mapping that the region needs, as far as that
+/* links_blocks_of - numbers of the blocks of a mapping that the region needs, as far as that
  * is known. */
-static void hdf5_links_blocks_of(const struct hdf5_links_check *c, hid_t dcpl, size_t i,
-				 unsigned depth, uint64_t *first, uint64_t *last)
+static void links_blocks_of(const struct links_check *c, hid_t dcpl, size_t i, unsigned depth,
+			    uint64_t *first, uint64_t *last)
 {
 	auto_hid hid_t space = H5Pget_virtual_vspace(dcpl, i);
 	hsize_t start[H5S_MAX_RANK], stride[H5S_MAX_RANK], count[H5S_MAX_RANK],
@@ -298,7 +298,7 @@ static void hdf5_links_blocks_of(const struct hdf5_links_check *c, hid_t dcpl, s
 /* pattern_ok - a virtual dataset's file name with a block number in it. libhdf5 takes one file
  * after the other until one is missing; each is looked at like one that is named in full. It looks
  * for a missing one in the working directory as well, which is nowhere that a file may lead to. */
-static int pattern_ok(const struct hdf5_links_check *c, const char *dir, const char *pattern,
+static int pattern_ok(const struct links_check *c, const char *dir, const char *pattern,
 		      const char *dset, hid_t dcpl, size_t i, unsigned depth, struct err *e)
 {
 	char name[PATH_MAX];
@@ -306,12 +306,12 @@ static int pattern_ok(const struct hdf5_links_check *c, const char *dir, const c
 	bool absent = false;
 	int rc = 0;
 
-	hdf5_links_blocks_of(c, dcpl, i, depth, &n, &last);
+	links_blocks_of(c, dcpl, i, depth, &n, &last);
 	for (uint64_t k = 0; rc == 0 && !absent && n <= last; k++, n++) {
 		if (k == PATTERN_FILES_MAX)
 			return err_set(e, -EACCES, "it refers to more than %d files '%.200s'",
 				       PATTERN_FILES_MAX, pattern);
-		if (!hdf5_links_expand(pattern, n, name))
+		if (!links_expand(pattern, n, name))
 			return err_set(e, -EACCES,
 				       "it refers to files '%.200s', whose names are not known",
 				       pattern);
@@ -327,7 +327,7 @@ static int pattern_ok(const struct hdf5_links_check *c, const char *dir, const c
 	return rc;
 }
 
-static int virtual_one(const struct hdf5_links_check *c, const char *dir, const char *path,
+static int virtual_one(const struct links_check *c, const char *dir, const char *path,
 		       hid_t file, hid_t dcpl, size_t i, unsigned depth, struct err *e)
 {
 	char name[PATH_MAX] = "", dset[PATH_MAX] = "";
@@ -351,8 +351,8 @@ static int virtual_one(const struct hdf5_links_check *c, const char *dir, const 
 	return source_file_ok(c, dir, name, dset, depth, NULL, e);
 }
 
-/* hdf5_links_wanted - whether mapping i has elements in the region; true if that is unknown. */
-static bool hdf5_links_wanted(const struct hdf5_links_check *c, hid_t dcpl, size_t i)
+/* links_wanted - whether mapping i has elements in the region; true if that is unknown. */
+static bool links_wanted(const struct links_check *c, hid_t dcpl, size_t i)
 {
 	auto_hid hid_t space = H5Pget_virtual_vspace(dcpl, i);
 	hsize_t lo[H5S_MAX_RANK], hi[H5S_MAX_RANK];
@@ -367,8 +367,8 @@ static bool hdf5_links_wanted(const struct hdf5_links_check *c, hid_t dcpl, size
 	return true;
 }
 
-static int storage_ok(const struct hdf5_links_check *c, const char *path, hid_t file,
-		      hid_t dcpl, unsigned depth, struct err *e)
+static int storage_ok(const struct links_check *c, const char *path, hid_t file, hid_t dcpl,
+		      unsigned depth, struct err *e)
 {
 	auto_free char *dir = strdup(path);
 	size_t n = 0;
@@ -376,7 +376,7 @@ static int storage_ok(const struct hdf5_links_check *c, const char *path, hid_t 
 
 	if (!dir)
 		return err_nomem(e);
-	hdf5_links_dir_of(dir);
+	links_dir_of(dir);
 	rc = external_ok(c->s, dir, dcpl, depth, e);
 	if (rc < 0 || H5Pget_layout(dcpl) != H5D_VIRTUAL)
 		return rc;
@@ -385,7 +385,7 @@ static int storage_ok(const struct hdf5_links_check *c, const char *path, hid_t 
 	if (H5Pget_virtual_count(dcpl, &n) < 0)
 		return h5_error(e, -EACCES, "its sources cannot be read");
 	for (size_t i = 0; i < n && rc == 0; i++)
-		if (depth || !c->start || hdf5_links_wanted(c, dcpl, i))
+		if (depth || !c->start || links_wanted(c, dcpl, i))
 			rc = virtual_one(c, dir, path, file, dcpl, i, depth, e);
 	return rc;
 }
@@ -393,7 +393,7 @@ static int storage_ok(const struct hdf5_links_check *c, const char *path, hid_t 
 int h5_storage_ok(struct h5_build *b, uint32_t file, hid_t dcpl, struct err *e)
 {
 	const struct h5_source *s = b->src;
-	struct hdf5_links_check c = {.s = s, .lapl = b->lapl};
+	struct links_check c = {.s = s, .lapl = b->lapl};
 
 	return storage_ok(&c, file ? s->files[file - 1].path : s->g.path, h5_file_id(b, file),
 			  dcpl, 0, e);
@@ -404,7 +404,7 @@ int h5_sources_ok(struct h5_source *s, uint32_t file, hid_t set, const hsize_t *
 {
 	auto_hid hid_t lapl = h5_lapl();
 	auto_hid hid_t dcpl = H5Dget_create_plist(set);
-	struct hdf5_links_check c = {.s = s, .lapl = lapl, .start = start, .count = count};
+	struct links_check c = {.s = s, .lapl = lapl, .start = start, .count = count};
 
 	if (lapl < 0 || dcpl < 0)
 		return h5_error(e, -EBADMSG, "its sources cannot be read");

@@ -12,10 +12,10 @@
 
 #define WANT_PARTS 64 /* limit of one prefetch */
 
-/* hdf5_locate_agree - whether the object header agrees with the library's description of the
+/* locate_agree - whether the object header agrees with the library's description of the
  * array. */
-static int hdf5_locate_agree(const struct ds_array *a, const struct h5_array *x,
-			     const struct h5_layout *l, struct err *e)
+static int locate_agree(const struct ds_array *a, const struct h5_array *x,
+			const struct h5_layout *l, struct err *e)
 {
 	bool same = l->rank == x->rank;
 
@@ -34,18 +34,16 @@ static int hdf5_locate_agree(const struct ds_array *a, const struct h5_array *x,
 	return 0;
 }
 
-static int hdf5_locate_fill_place(struct h5_source *s, uint32_t array, struct h5_place *p,
-				  struct err *e)
+static int locate_fill_place(struct h5_source *s, uint32_t array, struct h5_place *p,
+			     struct err *e)
 {
 	const struct ds_array *a = &s->g.base.ds.arrays[array];
 	const struct h5_array *x = &s->arrays[array];
 	struct err changed = ERR_INIT;
 	int check, rc = isolated_check(&s->g.base, e);
 
-	if (rc == 0)
-		rc = h5_layout_read(&s->raw, s->raw.base + x->addr, &p->layout, e);
-	if (rc == 0)
-		rc = hdf5_locate_agree(a, x, &p->layout, e);
+	rc = rc ? rc : h5_layout_read(&s->raw, s->raw.base + x->addr, &p->layout, e);
+	rc = rc ? rc : locate_agree(a, x, &p->layout, e);
 	if (rc == 0 && p->layout.cls == HDF5_LAYOUT_CHUNKED)
 		rc = h5_index_load(&s->raw, &p->layout, a->grid, s->g.opts.max_index_bytes,
 				   &p->index, e);
@@ -60,7 +58,7 @@ static int hdf5_locate_fill_place(struct h5_source *s, uint32_t array, struct h5
 	return rc;
 }
 
-static struct h5_place *hdf5_locate_load(struct h5_source *s, uint32_t array, struct err *e)
+static struct h5_place *locate_load(struct h5_source *s, uint32_t array, struct err *e)
 {
 	struct h5_place *p = alloc_array(1, sizeof(*p));
 	struct err why = ERR_INIT;
@@ -69,12 +67,12 @@ static struct h5_place *hdf5_locate_load(struct h5_source *s, uint32_t array, st
 		(void)err_nomem(e);
 		return NULL;
 	}
-	p->rc = hdf5_locate_fill_place(s, array, p, &why);
+	p->rc = locate_fill_place(s, array, p, &why);
 	if (p->rc == -EBADMSG && s->g.base.remote) {
 		blob_forget(s->g.blob); /* its bytes may have been damaged in transit */
 		h5_index_free(p->index);
 		p->index = NULL;
-		p->rc = hdf5_locate_fill_place(s, array, p, &why);
+		p->rc = locate_fill_place(s, array, p, &why);
 	}
 	/* damage stays; a lack of memory or an unreadable disk may pass */
 	if (p->rc == 0 || p->rc == -EBADMSG || p->rc == -ERANGE) {
@@ -87,10 +85,10 @@ static struct h5_place *hdf5_locate_load(struct h5_source *s, uint32_t array, st
 	return NULL;
 }
 
-/* hdf5_locate_place_of - the locations of an array's object, loaded on first use; NULL with e
+/* locate_place_of - the locations of an array's object, loaded on first use; NULL with e
  * set. */
-static const struct h5_place *hdf5_locate_place_of(struct h5_source *s, uint32_t array,
-						   struct err *e)
+static const struct h5_place *locate_place_of(struct h5_source *s, uint32_t array,
+					      struct err *e)
 {
 	_Atomic(struct h5_place *) *slot = &s->places[s->arrays[array].slot];
 	struct h5_place *p = atomic_load_explicit(slot, memory_order_acquire);
@@ -105,7 +103,7 @@ static const struct h5_place *hdf5_locate_place_of(struct h5_source *s, uint32_t
 		p = atomic_load_explicit(slot, memory_order_acquire);
 		if (!p) {
 			index_prefetch(s, array);
-			p = hdf5_locate_load(s, array, e);
+			p = locate_load(s, array, e);
 			if (p)
 				atomic_store_explicit(slot, p, memory_order_release);
 		}
@@ -151,8 +149,8 @@ static bool cut_short(const struct ds_array *a, const struct h5_array *x)
 	return false;
 }
 
-static int hdf5_locate_range(const struct h5_source *s, uint64_t off, uint64_t len,
-			     struct chunk_ref *ret, struct err *e)
+static int locate_range(const struct h5_source *s, uint64_t off, uint64_t len,
+			struct chunk_ref *ret, struct err *e)
 {
 	if (off > s->raw.size || len > s->raw.size - off)
 		return err_set(e, -EBADMSG,
@@ -181,7 +179,7 @@ static int locate_chunk(const struct h5_source *s, uint32_t array, const struct 
 		return err_set(e, -EBADMSG, "an unfiltered chunk has %llu bytes, not %llu",
 			       (unsigned long long)c.size, (unsigned long long)a->chunk_bytes);
 	ret->filter_mask = c.mask;
-	return hdf5_locate_range(s, c.addr, c.size, ret, e);
+	return locate_range(s, c.addr, c.size, ret, e);
 }
 
 /* locate_piece - locate a chunk of an array stored in one piece. */
@@ -203,7 +201,7 @@ static int locate_piece(const struct h5_source *s, uint32_t array, const struct 
 		return err_set(e, -EBADMSG,
 			       "the file has %llu bytes for the array, which needs %llu",
 			       (unsigned long long)p->layout.size, (unsigned long long)all);
-	rc = hdf5_locate_range(s, end, bytes, ret, e);
+	rc = locate_range(s, end, bytes, ret, e);
 	ret->pad = a->chunk_bytes - bytes;
 	return rc;
 }
@@ -232,7 +230,7 @@ int h5_locate(struct source *src, uint32_t array, uint64_t linear, struct chunk_
 		*ret = (struct chunk_ref){.where = CHUNK_SYNTH};
 		return 0;
 	}
-	p = hdf5_locate_place_of(s, array, e);
+	p = locate_place_of(s, array, e);
 	if (!p)
 		return e && e->code ? e->code : -EIO;
 	if (p->library)
@@ -246,10 +244,10 @@ int h5_locate(struct source *src, uint32_t array, uint64_t linear, struct chunk_
 	return rc;
 }
 
-/* hdf5_locate_inside - the first chunk at or after `from` that the file may have; false when there
+/* locate_inside - the first chunk at or after `from` that the file may have; false when there
  * is none. */
-static bool hdf5_locate_inside(const struct ds_array *a, const struct h5_array *x,
-			       uint64_t from, uint64_t *ret)
+static bool locate_inside(const struct ds_array *a, const struct h5_array *x, uint64_t from,
+			  uint64_t *ret)
 {
 	uint64_t at[DS_RANK_MAX], have[DS_RANK_MAX];
 
@@ -290,14 +288,14 @@ int h5_next(struct source *src, uint32_t array, uint64_t from, uint64_t *ret, st
 	if (a->unreadable)
 		return err_set(e, -EOPNOTSUPP, "%s", a->unreadable);
 	if (!library_only(a, x)) {
-		p = hdf5_locate_place_of(s, array, e);
+		p = locate_place_of(s, array, e);
 		if (!p)
 			return e && e->code ? e->code : -EIO;
 	}
 	if (p && !p->library && !p->index && p->layout.addr == UINT64_MAX &&
 	    !p->layout.external)
 		return err_set(e, -ENOENT, "nothing is stored");
-	while (hdf5_locate_inside(a, x, from, &next)) {
+	while (locate_inside(a, x, from, &next)) {
 		from = p && p->index ? h5_index_next(p->index, next) : next;
 		if (from == next) {
 			*ret = next;

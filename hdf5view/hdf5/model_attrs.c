@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-struct hdf5_model_attrs_pass {
+struct attrs_pass {
 	struct h5_build *b;
 	struct netcdf_hints *facts;
 	struct ds_attr *v;
@@ -42,10 +42,9 @@ static void value_release(struct value *v)
 	h5_id_close(&v->space);
 }
 
-/* hdf5_model_attrs_shape - store the dimensions of the dataspace and of the type in the
+/* attrs_shape - store the dimensions of the dataspace and of the type in the
  * attribute. */
-static int hdf5_model_attrs_shape(struct hdf5_model_attrs_pass *p, struct value *v,
-				  struct ds_attr *a, struct err *e)
+static int attrs_shape(struct attrs_pass *p, struct value *v, struct ds_attr *a, struct err *e)
 {
 	H5S_class_t cls = H5Sget_simple_extent_type(v->space);
 	hsize_t d[H5S_MAX_RANK] = {0};
@@ -77,8 +76,7 @@ static int hdf5_model_attrs_shape(struct hdf5_model_attrs_pass *p, struct value 
 	return 0;
 }
 
-static int hdf5_model_attrs_load(struct hdf5_model_attrs_pass *p, hid_t attr, struct value *v,
-				 struct err *e)
+static int attrs_load(struct attrs_pass *p, hid_t attr, struct value *v, struct err *e)
 {
 	uint64_t bytes;
 
@@ -102,8 +100,8 @@ static int hdf5_model_attrs_load(struct hdf5_model_attrs_pass *p, hid_t attr, st
 	return 0;
 }
 
-static int hdf5_model_attrs_put_text(struct hdf5_model_attrs_pass *p, const char *s, size_t len,
-				     struct ds_text *ret, struct err *e)
+static int attrs_put_text(struct attrs_pass *p, const char *s, size_t len, struct ds_text *ret,
+			  struct err *e)
 {
 	while (len && s[len - 1] == '\0')
 		len--;
@@ -111,19 +109,19 @@ static int hdf5_model_attrs_put_text(struct hdf5_model_attrs_pass *p, const char
 	return ret->s ? 0 : h5_full(p->b, e);
 }
 
-static int hdf5_model_attrs_one_text(struct hdf5_model_attrs_pass *p, const struct value *v,
-				     uint64_t i, struct ds_text *ret, struct err *e)
+static int attrs_one_text(struct attrs_pass *p, const struct value *v, uint64_t i,
+			  struct ds_text *ret, struct err *e)
 {
 	const uint8_t *at = v->bytes + (size_t)i * v->elem;
 	char *s;
 	hvl_t seq;
 
 	if (v->t.type.kind == DT_STRING)
-		return hdf5_model_attrs_put_text(p, (const char *)at, v->elem, ret, e);
+		return attrs_put_text(p, (const char *)at, v->elem, ret, e);
 	if (v->t.type.kind == DT_VSTRING) {
 		memcpy(&s, at, sizeof(s));
-		return s ? hdf5_model_attrs_put_text(p, s, strlen(s), ret, e)
-			 : hdf5_model_attrs_put_text(p, "", 0, ret, e);
+		return s ? attrs_put_text(p, s, strlen(s), ret, e)
+			 : attrs_put_text(p, "", 0, ret, e);
 	}
 	memcpy(&seq, at, sizeof(seq));
 	if (ckd_mul(&ret->len, seq.len, (size_t)v->t.type.base->size))
@@ -132,9 +130,9 @@ static int hdf5_model_attrs_one_text(struct hdf5_model_attrs_pass *p, const stru
 	return ret->s ? 0 : h5_full(p->b, e);
 }
 
-/* hdf5_model_attrs_keep - copy the value to the arena. */
-static int hdf5_model_attrs_keep(struct hdf5_model_attrs_pass *p, const struct value *v,
-				 struct ds_attr *a, struct err *e)
+/* attrs_keep - copy the value to the arena. */
+static int attrs_keep(struct attrs_pass *p, const struct value *v, struct ds_attr *a,
+		      struct err *e)
 {
 	struct ds_text *strings;
 
@@ -146,7 +144,7 @@ static int hdf5_model_attrs_keep(struct hdf5_model_attrs_pass *p, const struct v
 	if (!strings)
 		return h5_full(p->b, e);
 	for (uint64_t i = 0; i < v->n; i++) {
-		int rc = hdf5_model_attrs_one_text(p, v, i, &strings[i], e);
+		int rc = attrs_one_text(p, v, i, &strings[i], e);
 
 		if (rc < 0)
 			return rc;
@@ -155,8 +153,7 @@ static int hdf5_model_attrs_keep(struct hdf5_model_attrs_pass *p, const struct v
 	return 0;
 }
 
-static int hdf5_model_attrs_push(struct hdf5_model_attrs_pass *p, const struct ds_attr *a,
-				 struct err *e)
+static int attrs_push(struct attrs_pass *p, const struct ds_attr *a, struct err *e)
 {
 	if (grow_array(&p->v, &p->cap, p->n + 1, sizeof(*p->v)) < 0)
 		return err_nomem(e);
@@ -164,8 +161,7 @@ static int hdf5_model_attrs_push(struct hdf5_model_attrs_pass *p, const struct d
 	return 0;
 }
 
-static int hdf5_model_attrs_add(struct hdf5_model_attrs_pass *p, hid_t attr, const char *name,
-				struct err *e)
+static int attrs_add(struct attrs_pass *p, hid_t attr, const char *name, struct err *e)
 {
 	struct ds_attr a = {.name = name};
 	struct value v = {0};
@@ -182,21 +178,18 @@ static int hdf5_model_attrs_add(struct hdf5_model_attrs_pass *p, hid_t attr, con
 		rc = h5_error(e, -EBADMSG, "its type or dataspace cannot be read");
 	else
 		rc = h5_type_map(p->b->arena, v.file, true, &v.t, e);
-	if (rc == 0)
-		rc = hdf5_model_attrs_shape(p, &v, &a, e);
-	if (rc == 0)
-		rc = hdf5_model_attrs_load(p, attr, &v, e);
-	if (rc == 0)
-		rc = hdf5_model_attrs_keep(p, &v, &a, e);
+	rc = rc ? rc : attrs_shape(p, &v, &a, e);
+	rc = rc ? rc : attrs_load(p, attr, &v, e);
+	rc = rc ? rc : attrs_keep(p, &v, &a, e);
 	a.type = v.t.type;
 	a.type.big_endian = false;
 	value_release(&v);
-	return rc < 0 ? rc : hdf5_model_attrs_push(p, &a, e);
+	return rc < 0 ? rc : attrs_push(p, &a, e);
 }
 
 /* read_ints - read an integer attribute of at most max elements; *ret is in the arena. */
-static int read_ints(struct hdf5_model_attrs_pass *p, hid_t attr, size_t max,
-		     const int32_t **ret, uint32_t *ret_n)
+static int read_ints(struct attrs_pass *p, hid_t attr, size_t max, const int32_t **ret,
+		     uint32_t *ret_n)
 {
 	auto_hid hid_t space = H5Aget_space(attr);
 	auto_hid hid_t type = H5Aget_type(attr);
@@ -218,7 +211,7 @@ static int read_ints(struct hdf5_model_attrs_pass *p, hid_t attr, size_t max,
 /* read_refs - DIMENSION_LIST: for each dimension a list of object references; the last counts,
  * as in netCDF-C.
  * A reference's value is the address of an object header. */
-static int read_refs(struct hdf5_model_attrs_pass *p, hid_t attr)
+static int read_refs(struct attrs_pass *p, hid_t attr)
 {
 	auto_hid hid_t space = H5Aget_space(attr);
 	auto_hid hid_t type = H5Aget_type(attr);
@@ -251,8 +244,7 @@ static int read_refs(struct hdf5_model_attrs_pass *p, hid_t attr)
 	return 0;
 }
 
-static int read_bookkeeping(struct hdf5_model_attrs_pass *p, hid_t attr, const char *name,
-			    bool *ret_done)
+static int read_bookkeeping(struct attrs_pass *p, hid_t attr, const char *name, bool *ret_done)
 {
 	static const char *const netcdf[] = {"_nc3_strict", "_NCProperties"};
 	static const char *const silent[] = {"REFERENCE_LIST", "_ARRAY_DIMENSIONS"};
@@ -288,7 +280,7 @@ static int read_bookkeeping(struct hdf5_model_attrs_pass *p, hid_t attr, const c
 }
 
 /* scale_sign - CLASS and NAME are plain attributes unless CLASS is "DIMENSION_SCALE". */
-static void scale_sign(struct hdf5_model_attrs_pass *p, const char *name, size_t before)
+static void scale_sign(struct attrs_pass *p, const char *name, size_t before)
 {
 	const struct ds_text *t;
 
@@ -307,17 +299,16 @@ static void scale_sign(struct hdf5_model_attrs_pass *p, const char *name, size_t
 	}
 }
 
-static herr_t hdf5_model_attrs_visit(hid_t obj, const char *name, const H5A_info_t *info,
-				     void *arg)
+static herr_t attrs_visit(hid_t obj, const char *name, const H5A_info_t *info NZ_UNUSED,
+			  void *arg)
 {
-	struct hdf5_model_attrs_pass *p = arg;
+	struct attrs_pass *p = arg;
 	auto_hid hid_t attr = H5Aopen(obj, name, H5P_DEFAULT);
 	struct err why = ERR_INIT;
 	size_t before = p->n;
 	bool done = false;
 	int rc;
 
-	(void)info;
 	resource_errors_note();
 	if (attr < 0) {
 		rc = h5_error(&why, -EBADMSG, "it cannot be opened");
@@ -326,7 +317,7 @@ static herr_t hdf5_model_attrs_visit(hid_t obj, const char *name, const H5A_info
 		if (rc < 0)
 			rc = h5_full(p->b, &why);
 		else if (!done)
-			rc = hdf5_model_attrs_add(p, attr, name, &why);
+			rc = attrs_add(p, attr, name, &why);
 	}
 	if (h5_fatal(rc))
 		p->rc = err_set(p->e, rc, "attribute '%s': %s", name, why.msg);
@@ -337,7 +328,7 @@ static herr_t hdf5_model_attrs_visit(hid_t obj, const char *name, const H5A_info
 	return p->rc < 0 ? -1 : 0;
 }
 
-static int hdf5_model_attrs_by_name(const void *pa, const void *pb)
+static int attrs_by_name(const void *pa, const void *pb)
 {
 	const struct ds_attr *const *a = pa, *const *b = pb;
 	int c = strcmp((*a)->name, (*b)->name);
@@ -345,9 +336,9 @@ static int hdf5_model_attrs_by_name(const void *pa, const void *pb)
 	return c ? c : *a < *b ? -1 : *a > *b;
 }
 
-/* hdf5_model_attrs_drop_equal - of attributes of one name, which a damaged file has, and one whose
+/* attrs_drop_equal - of attributes of one name, which a damaged file has, and one whose
  * names are read as Latin-1, the first stays. */
-static int hdf5_model_attrs_drop_equal(struct hdf5_model_attrs_pass *p)
+static int attrs_drop_equal(struct attrs_pass *p)
 {
 	auto_free const struct ds_attr **v = alloc_array(p->n + 1, sizeof(*v));
 	auto_free bool *gone = alloc_array(p->n + 1, sizeof(*gone));
@@ -358,7 +349,7 @@ static int hdf5_model_attrs_drop_equal(struct hdf5_model_attrs_pass *p)
 		return err_nomem(p->e);
 	for (size_t i = 0; i < p->n; i++)
 		v[i] = &p->v[i];
-	qsort(v, p->n, sizeof(*v), hdf5_model_attrs_by_name);
+	qsort(v, p->n, sizeof(*v), attrs_by_name);
 	for (size_t i = 1; i < p->n && rc == 0; i++) {
 		if (strcmp(v[i]->name, v[i - 1]->name) != 0)
 			continue;
@@ -375,9 +366,9 @@ static int hdf5_model_attrs_drop_equal(struct hdf5_model_attrs_pass *p)
 int h5_attrs_read(struct h5_build *b, hid_t obj, bool ordered, uint32_t *ret_n,
 		  const struct ds_attr **ret, struct netcdf_hints *facts, struct err *e)
 {
-	struct hdf5_model_attrs_pass p = {.b = b, .facts = facts, .name_at = SIZE_MAX, .e = e};
+	struct attrs_pass p = {.b = b, .facts = facts, .name_at = SIZE_MAX, .e = e};
 	herr_t rc = H5Aiterate2(obj, ordered ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME, H5_ITER_INC,
-				NULL, hdf5_model_attrs_visit, &p);
+				NULL, attrs_visit, &p);
 
 	resource_errors_note();
 	if (p.rc == 0 && rc < 0) {
@@ -392,7 +383,7 @@ int h5_attrs_read(struct h5_build *b, hid_t obj, bool ordered, uint32_t *ret_n,
 		p.n--;
 	}
 	if (p.rc == 0)
-		p.rc = hdf5_model_attrs_drop_equal(&p);
+		p.rc = attrs_drop_equal(&p);
 	facts->dim_only = facts->dim_only && facts->is_scale;
 	b->netcdf |= facts->dim_only;
 	if (p.rc == 0 && p.recoded)

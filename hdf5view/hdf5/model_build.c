@@ -5,7 +5,6 @@
 #include "base/core/utf8.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 int h5_full(const struct h5_build *b, struct err *e)
@@ -13,36 +12,17 @@ int h5_full(const struct h5_build *b, struct err *e)
 	return arena_full(b->arena, e, "the metadata");
 }
 
-static int keep_note(struct h5_build *b, const char *text, struct err *e)
-{
-	const char *copy = arena_strdup(b->arena, text);
-
-	if (!copy)
-		return h5_full(b, e);
-	if (grow_array(&b->notes, &b->c_notes, b->n_notes + 1, sizeof(*b->notes)) < 0)
-		return err_nomem(e);
-	b->notes[b->n_notes++] = copy;
-	return 0;
-}
-
 int h5_note(struct h5_build *b, struct err *e, const char *fmt, ...)
 {
-	struct err line = ERR_INIT;
-	char text[ERR_TEXT_MAX];
 	va_list ap;
+	int rc;
 
 	resource_errors_note(); /* record a shortage that made this object unreadable */
-	if (b->n_notes >= HDF5_NOTES_MAX) {
-		b->notes_dropped++;
-		return 0;
-	}
 	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	rc = ds_notes_add(&b->notes, b->arena, b->path.len ? (const char *)b->path.data : "/",
+			  b->path.len ? b->path.len : 1, fmt, ap, e);
 	va_end(ap);
-	/* err_set makes control characters of names harmless */
-	(void)err_set(&line, 0, "%.*s: %s", b->path.len ? (int)u64_min(b->path.len, 300) : 1,
-		      b->path.len ? (const char *)b->path.data : "/", text);
-	return keep_note(b, line.msg, e);
+	return rc;
 }
 
 int h5_mark_unreadable(struct h5_build *b, uint32_t group, const char *name,
@@ -73,7 +53,7 @@ void h5_build_release(struct h5_build *b)
 	free(b->groups);
 	free(b->arrays);
 	free(b->dims);
-	free(b->notes);
+	ds_notes_release(&b->notes);
 	unreadable_release(&b->lost);
 	buf_release(&b->path);
 }
@@ -111,12 +91,6 @@ static int by_object(const void *pa, const void *pb)
 	return a < b ? -1 : a > b;
 }
 
-static bool same_grid(const struct ds_array *a, const struct ds_array *b)
-{
-	return a->rank == b->rank &&
-	       memcmp(a->shape, b->shape, a->rank * sizeof(*a->shape)) == 0;
-}
-
 static int share_places(struct h5_source *s, struct err *e)
 {
 	struct dataset *ds = &s->g.base.ds;
@@ -134,8 +108,11 @@ static int share_places(struct h5_source *s, struct err *e)
 
 		x->slot = s->n_places;
 		if (y && y->file == x->file && y->addr == x->addr) {
-			a->key = ds->arrays[y - s->arrays].key;
-			if (same_grid(a, &ds->arrays[y - s->arrays]))
+			const struct ds_array *before = &ds->arrays[y - s->arrays];
+
+			a->key = before->key;
+			if (before->rank == a->rank &&
+			    memcmp(before->shape, a->shape, a->rank * sizeof(*a->shape)) == 0)
 				x->slot = y->slot;
 		} else {
 			/* addresses in other files may be equal to addresses here: number those
@@ -147,7 +124,7 @@ static int share_places(struct h5_source *s, struct err *e)
 	return 0;
 }
 
-static int model_build_move_arrays(struct h5_build *b, const uint32_t *gmap, struct err *e)
+static int build_move_arrays(struct h5_build *b, const uint32_t *gmap, struct err *e)
 {
 	struct dataset *ds = &b->src->g.base.ds;
 	uint32_t n = 0;
@@ -195,54 +172,6 @@ static int move_dims(struct h5_build *b, const uint32_t *gmap, struct err *e)
 	return 0;
 }
 
-/* model_build_members - distribute ordinals of things among their groups: count, allocate, fill.
- * `of` gives the group of thing i, or DS_NONE. */
-typedef uint32_t group_of(const struct dataset *ds, uint32_t i);
-
-static uint32_t model_build_group_of_group(const struct dataset *ds, uint32_t i)
-{
-	return ds->groups[i].parent;
-}
-
-static uint32_t model_build_group_of_array(const struct dataset *ds, uint32_t i)
-{
-	return ds->arrays[i].group;
-}
-
-static uint32_t model_build_group_of_dim(const struct dataset *ds, uint32_t i)
-{
-	return ds->dims[i].group;
-}
-
-static uint32_t *model_build_members(struct h5_build *b, uint32_t n, group_of *of,
-				     uint32_t **ret_first, struct err *e)
-{
-	struct dataset *ds = &b->src->g.base.ds;
-	uint32_t *list = arena_alloc(b->arena, n, sizeof(*list));
-	uint32_t *first = arena_alloc(b->arena, (size_t)ds->n_groups + 1, sizeof(*first));
-	auto_free uint32_t *at = alloc_array((size_t)ds->n_groups + 1, sizeof(*at));
-
-	if (!list || !first) {
-		(void)h5_full(b, e);
-		return NULL;
-	}
-	if (!at) {
-		(void)err_nomem(e);
-		return NULL;
-	}
-	for (uint32_t i = 0; i < n; i++)
-		if (of(ds, i) != DS_NONE)
-			first[of(ds, i) + 1]++;
-	for (uint32_t g = 0; g < ds->n_groups; g++)
-		first[g + 1] += first[g];
-	memcpy(at, first, ((size_t)ds->n_groups + 1) * sizeof(*at));
-	for (uint32_t i = 0; i < n; i++)
-		if (of(ds, i) != DS_NONE)
-			list[at[of(ds, i)]++] = i;
-	*ret_first = first;
-	return list;
-}
-
 static int by_dimid(const void *pa, const void *pb, void *arg)
 {
 	const struct h5_bdim *dims = arg;
@@ -253,10 +182,10 @@ static int by_dimid(const void *pa, const void *pb, void *arg)
 	return a < b ? -1 : a > b;
 }
 
-static int model_build_move_groups(struct h5_build *b, const uint32_t *gmap, struct err *e)
+static int build_move_groups(struct h5_build *b, const uint32_t *gmap, struct err *e)
 {
 	struct dataset *ds = &b->src->g.base.ds;
-	uint32_t *groups, *arrays, *dims, *fg, *fa, *fd;
+	int rc;
 
 	ds->groups = arena_alloc(b->arena, ds->n_groups, sizeof(*ds->groups));
 	b->src->groups = arena_alloc(b->arena, ds->n_groups, sizeof(*b->src->groups));
@@ -273,26 +202,11 @@ static int model_build_move_groups(struct h5_build *b, const uint32_t *gmap, str
 		b->src->groups[gmap[i]] =
 			(struct h5_node){.addr = b->groups[i].addr, .file = b->groups[i].file};
 	}
-	groups = model_build_members(b, ds->n_groups, model_build_group_of_group, &fg, e);
-	arrays = groups ? model_build_members(b, ds->n_arrays, model_build_group_of_array, &fa,
-					      e)
-			: NULL;
-	dims = arrays ? model_build_members(b, ds->n_dims, model_build_group_of_dim, &fd, e)
-		      : NULL;
-	if (!dims)
-		return e && e->code ? e->code : -ENOMEM;
-	for (uint32_t i = 0; i < ds->n_groups; i++) {
-		struct ds_group *g = &ds->groups[i];
-
-		g->groups = groups + fg[i];
-		g->n_groups = fg[i + 1] - fg[i];
-		g->arrays = arrays + fa[i];
-		g->n_arrays = fa[i + 1] - fa[i];
-		g->dims = dims + fd[i];
-		g->n_dims = fd[i + 1] - fd[i];
-		qsort_r(dims + fd[i], g->n_dims, sizeof(*dims), by_dimid, b->dims);
-	}
-	return 0;
+	rc = ds_members(ds, b->arena, e);
+	for (uint32_t i = 0; rc == 0 && i < ds->n_groups; i++)
+		qsort_r((uint32_t *)(uintptr_t)ds->groups[i].dims, ds->groups[i].n_dims,
+			sizeof(uint32_t), by_dimid, b->dims);
+	return rc;
 }
 
 int h5_freeze(struct h5_build *b, struct err *e)
@@ -300,30 +214,19 @@ int h5_freeze(struct h5_build *b, struct err *e)
 	struct dataset *ds = &b->src->g.base.ds;
 	struct err local = ERR_INIT;
 	auto_free uint32_t *gmap = renumber_groups(b, &ds->n_groups);
-	char more[80];
 	int rc;
 
 	e = e ? e : &local;
 	if (!gmap)
 		return err_nomem(e);
-	rc = model_build_move_arrays(b, gmap, e);
-	if (rc == 0)
-		rc = move_dims(b, gmap, e);
-	if (rc == 0)
-		rc = model_build_move_groups(b, gmap, e);
-	if (rc == 0)
-		rc = unreadable_freeze(&b->lost, gmap, b->arena, ds, e);
-	if (rc == 0)
-		rc = share_places(b->src, e);
-	if (rc == 0 && b->notes_dropped) {
-		(void)snprintf(more, sizeof(more), "%llu more notes of this kind",
-			       (unsigned long long)b->notes_dropped);
-		rc = keep_note(b, more, e);
-	}
+	rc = build_move_arrays(b, gmap, e);
+	rc = rc ? rc : move_dims(b, gmap, e);
+	rc = rc ? rc : build_move_groups(b, gmap, e);
+	rc = rc ? rc : unreadable_freeze(&b->lost, gmap, b->arena, ds, e);
+	rc = rc ? rc : share_places(b->src, e);
+	rc = rc ? rc : ds_notes_freeze(&b->notes, b->arena, ds, e);
 	if (rc < 0)
 		return rc;
-	ds->notes = arena_copy(b->arena, b->notes, b->n_notes * sizeof(*b->notes));
-	ds->n_notes = (uint32_t)b->n_notes;
 	ds->format = arena_strdup(b->arena, b->netcdf ? "netCDF-4" : "HDF5");
-	return ds->notes && ds->format ? 0 : h5_full(b, e);
+	return ds->format ? 0 : h5_full(b, e);
 }

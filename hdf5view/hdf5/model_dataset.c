@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-struct model_dataset_found {
+struct dataset_found {
 	struct h5_barray w;
 	hid_t id, dcpl, type;
 	H5D_layout_t layout;
@@ -25,7 +25,7 @@ static int left_out(struct h5_build *b, const struct ds_array *a, int rc,
 }
 
 /* header_space - the extent of a dataset whose files the library must not open. */
-static int header_space(struct h5_build *b, struct model_dataset_found *f, struct err *e)
+static int header_space(struct h5_build *b, struct dataset_found *f, struct err *e)
 {
 	struct h5_layout l = {0};
 	uint64_t *ext, *max;
@@ -50,8 +50,7 @@ static int header_space(struct h5_build *b, struct model_dataset_found *f, struc
 	return 0;
 }
 
-static int model_dataset_read_space(struct h5_build *b, struct model_dataset_found *f,
-				    struct err *e)
+static int dataset_read_space(struct h5_build *b, struct dataset_found *f, struct err *e)
 {
 	auto_hid hid_t space = H5Dget_space(f->id);
 	H5S_class_t cls = space < 0 ? H5S_NO_CLASS : H5Sget_simple_extent_type(space);
@@ -80,7 +79,7 @@ static int model_dataset_read_space(struct h5_build *b, struct model_dataset_fou
 }
 
 /* append_flags - describe an enumeration by CF's flag attributes. */
-static int append_flags(struct h5_build *b, struct model_dataset_found *f, struct err *e)
+static int append_flags(struct h5_build *b, struct dataset_found *f, struct err *e)
 {
 	struct ds_array *a = &f->w.a;
 	struct ds_text *names = arena_alloc(b->arena, 1, sizeof(*names));
@@ -130,7 +129,7 @@ static int append_flags(struct h5_build *b, struct model_dataset_found *f, struc
 	return 0;
 }
 
-static int read_type(struct h5_build *b, struct model_dataset_found *f, struct err *e)
+static int read_type(struct h5_build *b, struct dataset_found *f, struct err *e)
 {
 	struct ds_array *a = &f->w.a;
 	struct h5_type t;
@@ -158,8 +157,7 @@ static int read_type(struct h5_build *b, struct model_dataset_found *f, struct e
 	return 0;
 }
 
-static int model_dataset_read_layout(struct h5_build *b, struct model_dataset_found *f,
-				     struct err *e)
+static int dataset_read_layout(struct h5_build *b, struct dataset_found *f, struct err *e)
 {
 	struct ds_array *a = &f->w.a;
 	hsize_t chunk[H5S_MAX_RANK];
@@ -187,7 +185,7 @@ static int model_dataset_read_layout(struct h5_build *b, struct model_dataset_fo
 }
 
 /* storage - read the storage layout, and check that its files may be opened. */
-static int storage(struct h5_build *b, struct model_dataset_found *f, struct err *e)
+static int storage(struct h5_build *b, struct dataset_found *f, struct err *e)
 {
 	struct ds_array *a = &f->w.a;
 	struct err why = ERR_INIT;
@@ -217,8 +215,7 @@ static int storage(struct h5_build *b, struct model_dataset_found *f, struct err
 	return external && !f->w.x.raw_path ? h5_full(b, e) : 0;
 }
 
-static int model_dataset_read_all(struct h5_build *b, struct model_dataset_found *f,
-				  struct err *e)
+static int dataset_read_all(struct h5_build *b, struct dataset_found *f, struct err *e)
 {
 	struct ds_array *a = &f->w.a;
 	unsigned order = 0;
@@ -227,7 +224,7 @@ static int model_dataset_read_all(struct h5_build *b, struct model_dataset_found
 	if (rc == 0 && a->layout == DS_VIRTUAL && a->unreadable)
 		rc = header_space(b, f, e);
 	else if (rc == 0)
-		rc = model_dataset_read_space(b, f, e);
+		rc = dataset_read_space(b, f, e);
 	if (rc < 0)
 		return rc;
 	(void)H5Pget_attr_creation_order(f->dcpl, &order); /* if this fails: by name */
@@ -242,18 +239,14 @@ static int model_dataset_read_all(struct h5_build *b, struct model_dataset_found
 	if (f->null)
 		return err_set(e, -EOPNOTSUPP, "it has no data (a null dataspace)");
 	rc = read_type(b, f, e);
-	if (rc == 0)
-		rc = append_flags(b, f, e);
-	if (rc == 0)
-		rc = model_dataset_read_layout(b, f, e);
-	if (rc == 0)
-		rc = h5_filters_read(b, f->dcpl, a, e);
-	if (rc == 0)
-		rc = h5_fill_read(b, f->dcpl, f->type, a, e);
+	rc = rc ? rc : append_flags(b, f, e);
+	rc = rc ? rc : dataset_read_layout(b, f, e);
+	rc = rc ? rc : h5_filters_read(b, f->dcpl, a, e);
+	rc = rc ? rc : h5_fill_read(b, f->dcpl, f->type, a, e);
 	return rc;
 }
 
-static int model_dataset_add(struct h5_build *b, struct model_dataset_found *f, struct err *e)
+static int dataset_add(struct h5_build *b, struct dataset_found *f, struct err *e)
 {
 	struct ds_array *a = &f->w.a;
 
@@ -273,7 +266,7 @@ static int model_dataset_add(struct h5_build *b, struct model_dataset_found *f, 
 int h5_dataset_add(struct h5_build *b, hid_t id, uint32_t group, uint32_t file, uint64_t addr,
 		   const char *name, struct err *e)
 {
-	struct model_dataset_found f = {.id = id, .dcpl = -1, .type = -1};
+	struct dataset_found f = {.id = id, .dcpl = -1, .type = -1};
 	struct err why = ERR_INIT;
 	int rc;
 
@@ -285,12 +278,12 @@ int h5_dataset_add(struct h5_build *b, hid_t id, uint32_t group, uint32_t file, 
 	if (f.dcpl < 0 || f.type < 0)
 		rc = h5_error(&why, -EBADMSG, "it cannot be read");
 	else
-		rc = model_dataset_read_all(b, &f, &why);
+		rc = dataset_read_all(b, &f, &why);
 	h5_id_close(&f.type);
 	h5_id_close(&f.dcpl);
 	if (rc < 0)
 		return left_out(b, &f.w.a, rc, &why, e);
 	if (f.w.facts.dim_only && f.w.own_dim != DS_NONE)
 		return 0;
-	return model_dataset_add(b, &f, e);
+	return dataset_add(b, &f, e);
 }

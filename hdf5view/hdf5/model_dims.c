@@ -55,28 +55,35 @@ int h5_dim_add(struct h5_build *b, uint32_t group, uint32_t file, uint64_t addr,
 	return push_dim(b, &d, ret, e);
 }
 
-static int model_dims_by_addr(const void *pa, const void *pb, void *arg)
+static int compare(const struct h5_bdim *a, const struct h5_bdim *b, uint64_t x, uint64_t y)
 {
-	const struct h5_bdim *dims = arg, *a = &dims[*(const uint32_t *)pa],
-			     *b = &dims[*(const uint32_t *)pb];
-
 	if (a->file != b->file)
 		return a->file < b->file ? -1 : 1;
-	if (a->addr != b->addr)
-		return a->addr < b->addr ? -1 : 1;
+	if (x != y)
+		return x < y ? -1 : 1;
 	return a < b ? -1 : a > b;
 }
 
-static int model_dims_by_id(const void *pa, const void *pb, void *arg)
+/* dims_key_of - the sort key of a table. */
+static uint64_t dims_key_of(const struct h5_bdim *d, bool ids)
+{
+	return ids ? (uint64_t)d->dimid : d->addr;
+}
+
+static int dims_by_addr(const void *pa, const void *pb, void *arg)
 {
 	const struct h5_bdim *dims = arg, *a = &dims[*(const uint32_t *)pa],
 			     *b = &dims[*(const uint32_t *)pb];
 
-	if (a->file != b->file)
-		return a->file < b->file ? -1 : 1;
-	if (a->dimid != b->dimid)
-		return a->dimid < b->dimid ? -1 : 1;
-	return a < b ? -1 : a > b;
+	return compare(a, b, a->addr, b->addr);
+}
+
+static int dims_by_id(const void *pa, const void *pb, void *arg)
+{
+	const struct h5_bdim *dims = arg, *a = &dims[*(const uint32_t *)pa],
+			     *b = &dims[*(const uint32_t *)pb];
+
+	return compare(a, b, dims_key_of(a, true), dims_key_of(b, true));
 }
 
 static int tables_make(const struct h5_build *b, struct tables *t, struct err *e)
@@ -90,44 +97,13 @@ static int tables_make(const struct h5_build *b, struct tables *t, struct err *e
 		t->by_addr[i] = t->by_id[i] = i;
 		t->look_alikes |= strncmp(b->dims[i].d.name, "phony_dim_", 10) == 0;
 	}
-	qsort_r(t->by_addr, t->n, sizeof(*t->by_addr), model_dims_by_addr, b->dims);
-	qsort_r(t->by_id, t->n, sizeof(*t->by_id), model_dims_by_id, b->dims);
+	qsort_r(t->by_addr, t->n, sizeof(*t->by_addr), dims_by_addr, b->dims);
+	qsort_r(t->by_id, t->n, sizeof(*t->by_id), dims_by_id, b->dims);
 	return 0;
 }
 
-static void tables_release(struct tables *t)
-{
-	free(t->by_addr);
-	free(t->by_id);
-	free(t->hash);
-}
-
-/* model_dims_key_of - the sort key of a table. */
-static uint64_t model_dims_key_of(const struct h5_bdim *d, bool ids)
-{
-	return ids ? (uint64_t)d->dimid : d->addr;
-}
-
-/* model_dims_lower - first position of a table with (file, key) or more. */
-static uint32_t model_dims_lower(const struct h5_build *b, const uint32_t *table, uint32_t n,
-				 bool ids, uint32_t file, uint64_t key)
-{
-	uint32_t lo = 0, hi = n;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		const struct h5_bdim *d = &b->dims[table[mid]];
-
-		if (d->file < file || (d->file == file && model_dims_key_of(d, ids) < key))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
-/* model_dims_distance - steps from group g up to group `up`; UINT32_MAX when it is not above. */
-static uint32_t model_dims_distance(const struct h5_build *b, uint32_t g, uint32_t up)
+/* dims_distance - steps from group g up to group `up`; UINT32_MAX when it is not above. */
+static uint32_t dims_distance(const struct h5_build *b, uint32_t g, uint32_t up)
 {
 	for (uint32_t n = 0;; n++) {
 		if (g == up)
@@ -138,22 +114,26 @@ static uint32_t model_dims_distance(const struct h5_build *b, uint32_t g, uint32
 	}
 }
 
-/* model_dims_find - the dimension with (file, key) that is nearest above the group; a scale that is
+/* dims_find - the dimension with (file, key) that is nearest above the group; a scale that is
  * linked into several groups is several dimensions. */
-static uint32_t model_dims_find(const struct h5_build *b, const struct tables *t, bool ids,
-				uint32_t group, uint32_t file, uint64_t key)
+static uint32_t dims_find(const struct h5_build *b, const struct tables *t, bool ids,
+			  uint32_t group, uint32_t file, uint64_t key)
 {
 	const uint32_t *table = ids ? t->by_id : t->by_addr;
-	uint32_t best = DS_NONE, best_far = 0,
-		 i = model_dims_lower(b, table, t->n, ids, file, key);
+	uint32_t best = DS_NONE, best_far = 0, i = 0;
 
+	/* the first one with (file, key) or more */
+	BISECT(i, t->n, mid,
+	       b->dims[table[mid]].file < file ||
+		       (b->dims[table[mid]].file == file &&
+			dims_key_of(&b->dims[table[mid]], ids) < key));
 	for (uint32_t tried = 0; i < t->n && tried < 64; i++, tried++) {
 		const struct h5_bdim *d = &b->dims[table[i]];
 		uint32_t remote;
 
-		if (d->file != file || model_dims_key_of(d, ids) != key)
+		if (d->file != file || dims_key_of(d, ids) != key)
 			break;
-		remote = model_dims_distance(b, group, d->d.group);
+		remote = dims_distance(b, group, d->d.group);
 		if (best == DS_NONE || remote < best_far) {
 			best = table[i];
 			best_far = remote;
@@ -162,7 +142,7 @@ static uint32_t model_dims_find(const struct h5_build *b, const struct tables *t
 	return best;
 }
 
-static bool model_dims_fits(const struct h5_build *b, uint32_t dim, uint64_t len)
+static bool dims_fits(const struct h5_build *b, uint32_t dim, uint64_t len)
 {
 	return dim != DS_NONE && (b->dims[dim].d.unlimited || b->dims[dim].d.len == len);
 }
@@ -180,12 +160,11 @@ static int resolve_named(struct h5_build *b, const struct tables *t, struct h5_b
 		uint64_t len = w->x.extent[i];
 		uint32_t dim = i == 0 ? w->own_dim : DS_NONE;
 
-		if (!model_dims_fits(b, dim, len) && f->n_coords == w->x.rank &&
-		    f->coords[i] >= 0)
-			dim = model_dims_find(b, t, true, group, file, (uint64_t)f->coords[i]);
-		if (!model_dims_fits(b, dim, len) && i < n_refs && f->refs[i] != HADDR_UNDEF)
-			dim = model_dims_find(b, t, false, group, file, f->refs[i]);
-		if (dim != DS_NONE && !model_dims_fits(b, dim, len)) {
+		if (!dims_fits(b, dim, len) && f->n_coords == w->x.rank && f->coords[i] >= 0)
+			dim = dims_find(b, t, true, group, file, (uint64_t)f->coords[i]);
+		if (!dims_fits(b, dim, len) && i < n_refs && f->refs[i] != HADDR_UNDEF)
+			dim = dims_find(b, t, false, group, file, f->refs[i]);
+		if (dim != DS_NONE && !dims_fits(b, dim, len)) {
 			int rc = h5_note(b, e,
 					 "axis %" PRIu32 " has length %" PRIu64
 					 ", but its dimension scale '%s' has length %" PRIu64
@@ -207,8 +186,7 @@ static int resolve_named(struct h5_build *b, const struct tables *t, struct h5_b
 
 /* ---- phony dimensions ---- */
 
-static size_t model_dims_slot_of(const struct tables *t, uint32_t group, uint64_t len,
-				 bool unlimited)
+static size_t dims_slot_of(const struct tables *t, uint32_t group, uint64_t len, bool unlimited)
 {
 	uint64_t h = len * 0x9e3779b97f4a7c15u ^ ((uint64_t)group << 1 | unlimited);
 
@@ -221,7 +199,7 @@ static size_t model_dims_slot_of(const struct tables *t, uint32_t group, uint64_
 static void hash_put(const struct h5_build *b, struct tables *t, uint32_t dim)
 {
 	const struct ds_dim *d = &b->dims[dim].d;
-	size_t i = model_dims_slot_of(t, d->group, d->len, d->unlimited);
+	size_t i = dims_slot_of(t, d->group, d->len, d->unlimited);
 
 	while (t->hash[i])
 		i = (i + 1) & t->hash_mask;
@@ -248,16 +226,7 @@ static int hash_room(const struct h5_build *b, struct tables *t, struct err *e)
 	return 0;
 }
 
-static bool used(const uint32_t *dims, uint32_t n, uint32_t dim)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (dims[i] == dim)
-			return true;
-	return false;
-}
-
-static bool model_dims_name_taken(const struct h5_build *b, const struct tables *t,
-				  const char *name)
+static bool dims_name_taken(const struct h5_build *b, const struct tables *t, const char *name)
 {
 	for (uint32_t i = 0; t->look_alikes && i < t->n; i++)
 		if (strcmp(b->dims[i].d.name, name) == 0)
@@ -277,13 +246,12 @@ static int make_phony(struct h5_build *b, struct tables *t, uint32_t group, uint
 	do {
 		d.dimid = b->next_dimid++;
 		(void)snprintf(name, sizeof(name), "phony_dim_%" PRId64, d.dimid);
-	} while (model_dims_name_taken(b, t, name));
+	} while (dims_name_taken(b, t, name));
 	d.d.name = arena_strdup(b->arena, name);
 	if (!d.d.name)
 		return h5_full(b, e);
 	rc = push_dim(b, &d, ret, e);
-	if (rc == 0)
-		rc = hash_room(b, t, e);
+	rc = rc ? rc : hash_room(b, t, e);
 	/* a new table has the new dimension already */
 	if (rc == 0 && t->hashed < b->n_dims)
 		hash_put(b, t, *ret);
@@ -300,13 +268,16 @@ static int phony(struct h5_build *b, struct tables *t, uint32_t group, uint64_t 
 
 	if (rc < 0)
 		return rc;
-	for (size_t i = model_dims_slot_of(t, group, len, unlimited); t->hash[i];
+	for (size_t i = dims_slot_of(t, group, len, unlimited); t->hash[i];
 	     i = (i + 1) & t->hash_mask) {
 		uint32_t dim = t->hash[i] - 1;
 		const struct ds_dim *d = &b->dims[dim].d;
 
-		if (d->group != group || d->len != len || d->unlimited != unlimited ||
-		    used(dims, rank, dim))
+		bool used = false;
+
+		for (uint32_t k = 0; k < rank; k++)
+			used |= dims[k] == dim;
+		if (d->group != group || d->len != len || d->unlimited != unlimited || used)
 			continue;
 		*ret = dim;
 		return 0;
@@ -347,10 +318,10 @@ static int phony_below(struct h5_build *b, struct tables *t, uint32_t group, uin
 	return rc;
 }
 
-/* model_dims_finish - lengths of dimensions become lengths of arrays, and stored-in-one-piece
+/* dims_finish - lengths of dimensions become lengths of arrays, and stored-in-one-piece
  * arrays are cut now that their shape is known. */
-static int model_dims_finish(struct h5_build *b, struct h5_barray *w, const uint32_t *dims,
-			     struct err *e)
+static int dims_finish(struct h5_build *b, struct h5_barray *w, const uint32_t *dims,
+		       struct err *e)
 {
 	uint64_t *shape = arena_alloc(b->arena, w->a.rank, sizeof(*shape)), *chunk = NULL;
 	const struct source_options *o = &b->src->g.opts;
@@ -391,7 +362,7 @@ static int model_dims_finish(struct h5_build *b, struct h5_barray *w, const uint
 	return 0;
 }
 
-static void model_dims_set_path(struct h5_build *b, const struct h5_barray *w)
+static void dims_set_path(struct h5_build *b, const struct h5_barray *w)
 {
 	uint32_t up[HDF5_DEPTH_MAX], n = 0, g = w->a.group;
 
@@ -403,9 +374,9 @@ static void model_dims_set_path(struct h5_build *b, const struct h5_barray *w)
 	buf_printf(&b->path, "/%s", w->a.name);
 }
 
-/* model_dims_each - the steps in order; every array's scale lengths must be known before phony
+/* dims_each - the steps in order; every array's scale lengths must be known before phony
  * ones. */
-static int model_dims_each(struct h5_build *b, struct tables *t, uint32_t **dims, struct err *e)
+static int dims_each(struct h5_build *b, struct tables *t, uint32_t **dims, struct err *e)
 {
 	int rc = tables_make(b, t, e);
 
@@ -418,16 +389,15 @@ static int model_dims_each(struct h5_build *b, struct tables *t, uint32_t **dims
 		if (!dims[i])
 			return h5_full(b, e);
 		if (w->facts.n_refs || w->facts.n_coords)
-			model_dims_set_path(b, w);
+			dims_set_path(b, w);
 		rc = resolve_named(b, t, w, dims[i], e);
 	}
-	if (rc == 0)
-		rc = phony_below(b, t, 0, dims, e);
+	rc = rc ? rc : phony_below(b, t, 0, dims, e);
 	for (size_t i = 0; i < b->n_arrays && rc == 0; i++) {
 		if (b->arrays[i].dead)
 			continue;
-		model_dims_set_path(b, &b->arrays[i]);
-		rc = model_dims_finish(b, &b->arrays[i], dims[i], e);
+		dims_set_path(b, &b->arrays[i]);
+		rc = dims_finish(b, &b->arrays[i], dims[i], e);
 	}
 	return rc;
 }
@@ -436,8 +406,10 @@ int h5_dims_resolve(struct h5_build *b, struct err *e)
 {
 	auto_free uint32_t **dims = alloc_array(b->n_arrays, sizeof(*dims));
 	struct tables t = {0};
-	int rc = dims ? model_dims_each(b, &t, dims, e) : err_nomem(e);
+	int rc = dims ? dims_each(b, &t, dims, e) : err_nomem(e);
 
-	tables_release(&t);
+	free(t.by_addr);
+	free(t.by_id);
+	free(t.hash);
 	return rc;
 }

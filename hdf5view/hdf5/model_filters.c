@@ -22,8 +22,8 @@ static bool available(struct h5_build *b, uint32_t id)
 	return yes;
 }
 
-static int model_filters_read_one(struct h5_build *b, hid_t dcpl, unsigned i,
-				  struct codec_spec *spec, struct err *e)
+static int filters_read_one(struct h5_build *b, hid_t dcpl, unsigned i, struct codec_spec *spec,
+			    struct err *e)
 {
 	unsigned few[32], flags, config;
 	auto_free unsigned *many = NULL;
@@ -59,9 +59,9 @@ static int model_filters_read_one(struct h5_build *b, hid_t dcpl, unsigned i,
 	return 0;
 }
 
-/* model_filters_judge - whether this program, only the library, or neither can decode the
+/* filters_judge - whether this program, only the library, or neither can decode the
  * chain. */
-static int model_filters_judge(struct h5_build *b, struct ds_array *a, struct err *e)
+static int filters_judge(struct h5_build *b, struct ds_array *a, struct err *e)
 {
 	struct buf why;
 
@@ -96,18 +96,18 @@ int h5_filters_read(struct h5_build *b, hid_t dcpl, struct ds_array *a, struct e
 	if (!specs)
 		return h5_full(b, e);
 	for (unsigned i = 0; i < (unsigned)n; i++) {
-		int rc = model_filters_read_one(b, dcpl, i, &specs[i], e);
+		int rc = filters_read_one(b, dcpl, i, &specs[i], e);
 
 		if (rc < 0)
 			return rc;
 	}
 	a->chain.n = (uint32_t)n;
 	a->chain.specs = specs;
-	return model_filters_judge(b, a, e);
+	return filters_judge(b, a, e);
 }
 
-static int model_filters_fill_text(struct h5_build *b, hid_t dcpl, hid_t mem,
-				   struct ds_array *a, struct err *e)
+static int filters_fill_text(struct h5_build *b, hid_t dcpl, hid_t mem, struct ds_array *a,
+			     struct err *e)
 {
 	char *s = NULL;
 	const char *text;
@@ -145,7 +145,7 @@ int h5_fill_read(struct h5_build *b, hid_t dcpl, hid_t file_type, struct ds_arra
 	if (mem < 0)
 		return h5_error(e, -EBADMSG, "its type cannot be read");
 	if (a->type.kind == DT_VSTRING && H5Tget_class(mem) == H5T_STRING)
-		return model_filters_fill_text(b, dcpl, mem, a, e);
+		return filters_fill_text(b, dcpl, mem, a, e);
 	if (dt_is_vlen(&a->type))
 		return 0;
 	/* an array type's fill value has all its elements; the model has room for one */

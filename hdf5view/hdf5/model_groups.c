@@ -7,7 +7,6 @@
  * group that is its own ancestor is not entered, depth and count are bounded. */
 #include "hdf5view/hdf5/library.h"
 
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +14,7 @@
 #define HEADER_BYTES ((uint64_t)4096) /* of an object header and the data that usually follows
 				       * it */
 
-struct model_groups_link {
+struct groups_link {
 	const char *raw;  /* as in the file */
 	const char *name; /* as presented; NULL: left out */
 	H5L_type_t type;
@@ -23,20 +22,20 @@ struct model_groups_link {
 	bool shown;   /* it became an array or a group */
 };
 
-struct model_groups_links {
+struct groups_links {
 	struct h5_build *b;
-	struct model_groups_link *v;
+	struct groups_link *v;
 	size_t n, cap;
 	int rc;
 	struct err *e;
 };
 
-static herr_t collect_one(hid_t group, const char *name, const H5L_info_t *info, void *arg)
+static herr_t collect_one(hid_t group NZ_UNUSED, const char *name, const H5L_info_t *info,
+			  void *arg)
 {
-	struct model_groups_links *l = arg;
-	struct model_groups_link k = {.type = info->type};
+	struct groups_links *l = arg;
+	struct groups_link k = {.type = info->type};
 
-	(void)group;
 	k.addr = info->type == H5L_TYPE_HARD ? info->u.address : HADDR_UNDEF;
 	if (l->n >= HDF5_NODES_MAX)
 		l->rc = err_set(l->e, -ERANGE, "a group has more than %d links",
@@ -50,8 +49,8 @@ static herr_t collect_one(hid_t group, const char *name, const H5L_info_t *info,
 	return l->rc < 0 ? -1 : 0;
 }
 
-/* model_groups_present - determine the name by which a link is shown. */
-static int model_groups_present(struct h5_build *b, struct model_groups_link *k, struct err *e)
+/* groups_present - determine the name by which a link is shown. */
+static int groups_present(struct h5_build *b, struct groups_link *k, struct err *e)
 {
 	bool mapped = false;
 	const char *name = h5_name(b, k->raw, &mapped), *shown;
@@ -85,8 +84,8 @@ static int model_groups_present(struct h5_build *b, struct model_groups_link *k,
 	return 0;
 }
 
-static int model_groups_collect(struct h5_build *b, hid_t group, uint32_t at, bool ordered,
-				struct model_groups_links *l, struct err *e)
+static int groups_collect(struct h5_build *b, hid_t group, uint32_t at, bool ordered,
+			  struct groups_links *l, struct err *e)
 {
 	herr_t rc = H5Literate(group, ordered ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME, H5_ITER_INC,
 			       NULL, collect_one, l);
@@ -102,7 +101,7 @@ static int model_groups_collect(struct h5_build *b, hid_t group, uint32_t at, bo
 			return e->code;
 	}
 	for (size_t i = 0; i < l->n; i++) {
-		int prc = model_groups_present(b, &l->v[i], e);
+		int prc = groups_present(b, &l->v[i], e);
 
 		if (prc < 0)
 			return prc;
@@ -158,7 +157,7 @@ static hid_t open_external(struct h5_build *b, hid_t group, const char *raw, uin
 	return id;
 }
 
-static hid_t open_link(struct h5_build *b, hid_t group, const struct model_groups_link *k,
+static hid_t open_link(struct h5_build *b, hid_t group, const struct groups_link *k,
 		       uint32_t *file, uint64_t *ret_addr, int *ret_rc, struct err *e)
 {
 	hid_t id;
@@ -185,9 +184,8 @@ static hid_t open_link(struct h5_build *b, hid_t group, const struct model_group
 	return id;
 }
 
-static int model_groups_add_group(struct h5_build *b, uint32_t parent, uint32_t file,
-				  uint64_t addr, const char *name, unsigned depth,
-				  struct err *e)
+static int groups_add_group(struct h5_build *b, uint32_t parent, uint32_t file, uint64_t addr,
+			    const char *name, unsigned depth, struct err *e)
 {
 	struct h5_bgroup g = {
 		.g = {.name = name, .parent = parent}, .file = file, .addr = addr};
@@ -205,7 +203,7 @@ static int model_groups_add_group(struct h5_build *b, uint32_t parent, uint32_t 
 	return 0;
 }
 
-static int add_link(struct h5_build *b, hid_t id, uint32_t group, struct model_groups_link *k,
+static int add_link(struct h5_build *b, hid_t id, uint32_t group, struct groups_link *k,
 		    unsigned depth, struct err *e)
 {
 	uint32_t file = b->groups[group].file;
@@ -224,7 +222,7 @@ static int add_link(struct h5_build *b, hid_t id, uint32_t group, struct model_g
 			       HDF5_NODES_MAX);
 	switch (H5Iget_type(obj)) {
 	case H5I_GROUP:
-		return model_groups_add_group(b, group, file, addr, k->name, depth, e);
+		return groups_add_group(b, group, file, addr, k->name, depth, e);
 	case H5I_DATASET:
 		return h5_dataset_add(b, obj, group, file, addr, k->name, e);
 	default:
@@ -240,7 +238,7 @@ struct member {
 	size_t at;
 };
 
-static int model_groups_by_name(const void *pa, const void *pb)
+static int groups_by_name(const void *pa, const void *pb)
 {
 	const struct member *a = pa, *b = pb;
 	int c = strcmp(a->name, b->name);
@@ -248,7 +246,7 @@ static int model_groups_by_name(const void *pa, const void *pb)
 	return c ? c : a->at < b->at ? -1 : a->at > b->at;
 }
 
-static int model_groups_drop_equal(struct h5_build *b, uint32_t group, struct err *e)
+static int groups_drop_equal(struct h5_build *b, uint32_t group, struct err *e)
 {
 	const struct h5_bgroup *g = &b->groups[group];
 	size_t n = 0, all = (size_t)g->g.n_groups + g->g.n_arrays;
@@ -265,7 +263,7 @@ static int model_groups_drop_equal(struct h5_build *b, uint32_t group, struct er
 	for (uint32_t i = 0; i < g->g.n_groups; i++, n++)
 		v[n] = (struct member){b->groups[g->first_group + i].g.name,
 				       &b->groups[g->first_group + i].dead, n};
-	qsort(v, n, sizeof(*v), model_groups_by_name);
+	qsort(v, n, sizeof(*v), groups_by_name);
 	for (size_t i = 1; i < n && rc == 0; i++) {
 		if (strcmp(v[i].name, v[i - 1].name) != 0)
 			continue;
@@ -292,8 +290,7 @@ static size_t path_push(struct h5_build *b, const char *name)
 
 /* want_members - prefetch the members' object headers, which are spread over a remote file, in
  * parallel. */
-static void want_members(const struct h5_build *b, uint32_t file,
-			 const struct model_groups_links *l)
+static void want_members(const struct h5_build *b, uint32_t file, const struct groups_links *l)
 {
 	struct blob *blob = b->src->g.blob;
 	struct blob_part parts[64];
@@ -320,8 +317,8 @@ static int walk_group(struct h5_build *b, uint32_t group, unsigned depth, struct
 static int walk_members(struct h5_build *b, hid_t id, uint32_t group, bool ordered,
 			unsigned depth, struct err *e)
 {
-	struct model_groups_links l = {.b = b, .e = e};
-	int rc = model_groups_collect(b, id, group, ordered, &l, e);
+	struct groups_links l = {.b = b, .e = e};
+	int rc = groups_collect(b, id, group, ordered, &l, e);
 
 	if (rc == 0)
 		want_members(b, b->groups[group].file, &l);
@@ -335,8 +332,7 @@ static int walk_members(struct h5_build *b, hid_t id, uint32_t group, bool order
 		rc = add_link(b, id, group, &l.v[i], depth, e);
 		b->path.len = len;
 	}
-	if (rc == 0)
-		rc = model_groups_drop_equal(b, group, e);
+	rc = rc ? rc : groups_drop_equal(b, group, e);
 	free(l.v);
 	return rc;
 }

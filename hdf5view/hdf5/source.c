@@ -148,16 +148,11 @@ int h5_open_file(struct h5_source *s, uint32_t file, bool lock, hid_t *ret, stru
 	return 0;
 }
 
-static herr_t hdf5_source_refuse(const char *parent, const char *group, const char *child,
-				 const char *object, unsigned *flags, hid_t fapl, void *arg)
+static herr_t hdf5_source_refuse(const char *parent NZ_UNUSED, const char *group NZ_UNUSED,
+				 const char *child NZ_UNUSED, const char *object NZ_UNUSED,
+				 unsigned *flags NZ_UNUSED, hid_t fapl NZ_UNUSED,
+				 void *arg NZ_UNUSED)
 {
-	(void)parent;
-	(void)group;
-	(void)child;
-	(void)object;
-	(void)flags;
-	(void)fapl;
-	(void)arg;
 	return -1;
 }
 

@@ -22,12 +22,11 @@ static const struct vfd_file *vfd_of(const H5FD_t *f)
 	return (const struct vfd_file *)(const void *)f;
 }
 
-static H5FD_t *vfd_open(const char *name, unsigned flags, hid_t fapl, haddr_t maxaddr)
+static H5FD_t *vfd_open(const char *name NZ_UNUSED, unsigned flags, hid_t fapl, haddr_t maxaddr)
 {
 	const struct h5_vfd *v = H5Pget_driver_info(fapl);
 	struct vfd_file *f;
 
-	(void)name;
 	if (!v || maxaddr == 0 || (flags & (H5F_ACC_TRUNC | H5F_ACC_CREAT | H5F_ACC_EXCL)) ||
 	    ((flags & H5F_ACC_RDWR) && !v->write))
 		return NULL;
@@ -59,62 +58,52 @@ static int vfd_cmp(const H5FD_t *a, const H5FD_t *b)
 	return x < y ? -1 : x > y;
 }
 
-static herr_t vfd_query(const H5FD_t *f, unsigned long *flags)
+static herr_t vfd_query(const H5FD_t *f NZ_UNUSED, unsigned long *flags)
 {
-	(void)f;
 	*flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA |
 		 H5FD_FEAT_DATA_SIEVE | H5FD_FEAT_AGGREGATE_SMALLDATA |
 		 H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
 	return 0;
 }
 
-static haddr_t vfd_get_eoa(const H5FD_t *f, H5FD_mem_t type)
+static haddr_t vfd_get_eoa(const H5FD_t *f, H5FD_mem_t type NZ_UNUSED)
 {
-	(void)type;
 	return vfd_of(f)->eoa;
 }
 
-static herr_t vfd_set_eoa(H5FD_t *f, H5FD_mem_t type, haddr_t addr)
+static herr_t vfd_set_eoa(H5FD_t *f, H5FD_mem_t type NZ_UNUSED, haddr_t addr)
 {
-	(void)type;
 	CONTAINER_OF(f, struct vfd_file, pub)->eoa = addr;
 	return 0;
 }
 
-static haddr_t vfd_get_eof(const H5FD_t *f, H5FD_mem_t type)
+static haddr_t vfd_get_eof(const H5FD_t *f, H5FD_mem_t type NZ_UNUSED)
 {
-	(void)type;
 	return vfd_of(f)->v.size(vfd_of(f)->v.arg);
 }
 
-static herr_t vfd_get_handle(H5FD_t *f, hid_t fapl, void **ret)
+static herr_t vfd_get_handle(H5FD_t *f, hid_t fapl NZ_UNUSED, void **ret)
 {
-	(void)fapl;
 	*ret = vfd_of(f)->v.fd;
 	return 0;
 }
 
-static herr_t vfd_read(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t addr, size_t n, void *out)
+static herr_t vfd_read(H5FD_t *f, H5FD_mem_t type NZ_UNUSED, hid_t dxpl NZ_UNUSED, haddr_t addr,
+		       size_t n, void *out)
 {
-	(void)type;
-	(void)dxpl;
 	return vfd_of(f)->v.read(vfd_of(f)->v.arg, out, n, addr) < 0 ? -1 : 0;
 }
 
-static herr_t vfd_write(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t addr, size_t n,
-			const void *data)
+static herr_t vfd_write(H5FD_t *f, H5FD_mem_t type NZ_UNUSED, hid_t dxpl NZ_UNUSED,
+			haddr_t addr, size_t n, const void *data)
 {
 	const struct h5_vfd *v = &vfd_of(f)->v;
 
-	(void)type;
-	(void)dxpl;
 	return !v->write || v->write(v->arg, data, n, addr) < 0 ? -1 : 0;
 }
 
-static herr_t vfd_truncate(H5FD_t *f, hid_t dxpl, hbool_t closing)
+static herr_t vfd_truncate(H5FD_t *f, hid_t dxpl NZ_UNUSED, hbool_t closing NZ_UNUSED)
 {
-	(void)dxpl;
-	(void)closing;
 	vfd_of(f)->v.truncate(vfd_of(f)->v.arg, vfd_of(f)->eoa);
 	return 0;
 }

@@ -53,8 +53,7 @@ static int worker_ops_read_all(struct h5_build *b, struct err *e)
 	if (b->lapl < 0)
 		return h5_error(e, -ENOMEM, "the HDF5 library cannot be set up");
 	rc = h5_walk(b, e);
-	if (rc == 0)
-		rc = h5_dims_resolve(b, e);
+	rc = rc ? rc : h5_dims_resolve(b, e);
 	return rc == 0 ? h5_freeze(b, e) : rc;
 }
 

@@ -23,15 +23,15 @@ struct blob_proxy_client {
 	uint64_t block[BLOCKS]; /* its number */
 };
 
-static struct blob_proxy_client *blob_proxy_client_of(struct blob *b)
+static struct blob_proxy_client *client_of(struct blob *b)
 {
 	return CONTAINER_OF(b, struct blob_proxy_client, base);
 }
 
-/* blob_proxy_client_ask - request at most BLOB_PROXY_READ_MAX bytes. The errno of a failure does
+/* client_ask - request at most BLOB_PROXY_READ_MAX bytes. The errno of a failure does
  * not matter: the server, where the read failed, has its own. */
-static int blob_proxy_client_ask(struct blob_proxy_client *c, uint64_t off, void *out, size_t n,
-				 struct err *e)
+static int client_ask(struct blob_proxy_client *c, uint64_t off, void *out, size_t n,
+		      struct err *e)
 {
 	const struct blob_proxy_request q = {.op = BLOB_PROXY_READ, .off = off, .len = n};
 	struct worker_call k = {.request = &q, .size = sizeof(q), .out = out, .len = n};
@@ -60,8 +60,8 @@ static const uint8_t *block_of(struct blob_proxy_client *c, uint64_t i, struct e
 		return NULL;
 	}
 	c->block[slot] = UINT64_MAX;
-	if (blob_proxy_client_ask(c, off, c->data[slot],
-				  (size_t)u64_min(BLOCK, c->base.size - off), e) < 0)
+	if (client_ask(c, off, c->data[slot], (size_t)u64_min(BLOCK, c->base.size - off), e) <
+	    0)
 		return NULL;
 	c->block[slot] = i;
 	return c->data[slot];
@@ -69,7 +69,7 @@ static const uint8_t *block_of(struct blob_proxy_client *c, uint64_t i, struct e
 
 static void client_want(struct blob *b, const struct blob_part *parts, size_t n)
 {
-	struct blob_proxy_client *c = blob_proxy_client_of(b);
+	struct blob_proxy_client *c = client_of(b);
 
 	while (n > 0) {
 		size_t some = n < BLOB_PROXY_PARTS_MAX ? n : BLOB_PROXY_PARTS_MAX;
@@ -86,7 +86,7 @@ static void client_want(struct blob *b, const struct blob_part *parts, size_t n)
 
 static int client_read(struct blob *b, uint64_t off, uint8_t *out, size_t len, struct err *e)
 {
-	struct blob_proxy_client *c = blob_proxy_client_of(b);
+	struct blob_proxy_client *c = client_of(b);
 	uint64_t end;
 	int rc;
 
@@ -103,7 +103,7 @@ static int client_read(struct blob *b, uint64_t off, uint8_t *out, size_t len, s
 
 		if (len >= LARGE) {
 			n = (size_t)u64_min(len, BLOB_PROXY_READ_MAX);
-			rc = blob_proxy_client_ask(c, off, out, n, e);
+			rc = client_ask(c, off, out, n, e);
 			if (rc < 0)
 				return rc;
 		} else {

@@ -46,14 +46,14 @@ int blob_proxy_pair(int ret[2], struct err *e)
 	return 0;
 }
 
-/* blob_proxy_server_take - read n bytes from the child; false if it has ended. */
-static bool blob_proxy_server_take(int sock, void *out, size_t n)
+/* server_take - read n bytes from the child; false if it has ended. */
+static bool server_take(int sock, void *out, size_t n)
 {
 	return child_take(sock, out, n, INT64_MAX) == CHILD_TAKEN;
 }
 
-/* blob_proxy_server_want - prefetch a range, clipped to the file. */
-static void blob_proxy_server_want(struct blob_proxy_server *f, uint64_t off, uint64_t len)
+/* server_want - prefetch a range, clipped to the file. */
+static void server_want(struct blob_proxy_server *f, uint64_t off, uint64_t len)
 {
 	struct blob_part p = {.off = off};
 
@@ -77,8 +77,8 @@ static void want_first(struct blob_proxy_server *f)
 	f->prefetch_end = p[0].len;
 }
 
-/* blob_proxy_server_want_on - prefetch after a read that continues the last one. */
-static void blob_proxy_server_want_on(struct blob_proxy_server *f, uint64_t off, uint64_t len)
+/* server_want_on - prefetch after a read that continues the last one. */
+static void server_want_on(struct blob_proxy_server *f, uint64_t off, uint64_t len)
 {
 	bool on = off >= f->next && off - f->next <= PREFETCH_LEAST;
 
@@ -90,12 +90,11 @@ static void blob_proxy_server_want_on(struct blob_proxy_server *f, uint64_t off,
 	if (f->next + f->ahead / 2 < f->prefetch_end)
 		return;
 	f->ahead = u64_min(u64_max(2 * f->ahead, PREFETCH_LEAST), PREFETCH_MOST);
-	blob_proxy_server_want(f, u64_max(f->next, f->prefetch_end), f->ahead);
+	server_want(f, u64_max(f->next, f->prefetch_end), f->ahead);
 	f->prefetch_end = u64_max(f->next, f->prefetch_end) + f->ahead;
 }
 
-static bool blob_proxy_server_answer(struct blob_proxy_server *f, int rc, const void *data,
-				     size_t n)
+static bool server_answer(struct blob_proxy_server *f, int rc, const void *data, size_t n)
 {
 	const struct child_answer a = {.rc = rc, .len = n};
 
@@ -113,7 +112,7 @@ static bool do_read(struct blob_proxy_server *f, const struct blob_proxy_request
 	    q->len > f->blob->size - q->off)
 		return false;
 	if (f->all)
-		blob_proxy_server_want_on(f, q->off, q->len);
+		server_want_on(f, q->off, q->len);
 	start = clock_ns();
 	rc = blob_read(f->blob, q->off, f->room, (size_t)q->len, &e);
 	atomic_fetch_add(&f->waited, clock_ns() - start);
@@ -125,8 +124,8 @@ static bool do_read(struct blob_proxy_server *f, const struct blob_proxy_request
 		(void)err_set(&f->failed, rc, "%s", e.msg);
 		(void)pthread_mutex_unlock(&f->lock);
 	}
-	return rc == 0 ? blob_proxy_server_answer(f, 0, f->room, (size_t)q->len)
-		       : blob_proxy_server_answer(f, rc, e.msg, strlen(e.msg));
+	return rc == 0 ? server_answer(f, 0, f->room, (size_t)q->len)
+		       : server_answer(f, rc, e.msg, strlen(e.msg));
 }
 
 static bool do_want(struct blob_proxy_server *f, uint32_t n)
@@ -134,8 +133,7 @@ static bool do_want(struct blob_proxy_server *f, uint32_t n)
 	struct blob_part p[BLOB_PROXY_PARTS_MAX];
 	size_t some = 0;
 
-	if (n == 0 || n > BLOB_PROXY_PARTS_MAX ||
-	    !blob_proxy_server_take(f->sock, p, n * sizeof(*p)))
+	if (n == 0 || n > BLOB_PROXY_PARTS_MAX || !server_take(f->sock, p, n * sizeof(*p)))
 		return false;
 	for (uint32_t i = 0; i < n; i++) {
 		if (p[i].off >= f->blob->size || p[i].len == 0)
@@ -148,7 +146,7 @@ static bool do_want(struct blob_proxy_server *f, uint32_t n)
 	return true;
 }
 
-static void *blob_proxy_server_run(void *arg)
+static void *server_run(void *arg)
 {
 	struct blob_proxy_server *f = arg;
 	struct blob_proxy_request q;
@@ -157,7 +155,7 @@ static void *blob_proxy_server_run(void *arg)
 	cancel_begin(&f->stop);
 	if (f->all)
 		want_first(f);
-	while (ok && blob_proxy_server_take(f->sock, &q, sizeof(q)))
+	while (ok && server_take(f->sock, &q, sizeof(q)))
 		ok = q.op == BLOB_PROXY_READ ? do_read(f, &q)
 					     : q.op == BLOB_PROXY_WANT && do_want(f, q.n);
 	(void)pthread_mutex_lock(&f->lock);
@@ -184,7 +182,7 @@ int blob_proxy_serve(struct blob *b, int sock, bool all, struct blob_proxy_serve
 	f->sock = sock;
 	f->all = all;
 	(void)pthread_mutex_init(&f->lock, NULL);
-	errnum = thread_start(&f->thread, blob_proxy_server_run, f);
+	errnum = thread_start(&f->thread, server_run, f);
 	if (errnum) {
 		(void)pthread_mutex_destroy(&f->lock);
 		free(f->room);

@@ -303,8 +303,7 @@ static int isolated_source_copy_of(const struct isolated *g, size_t used, struct
 		to = mmap(NULL, used, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (to == MAP_FAILED)
 		rc = err_sys(e, errno, "cannot map memory for the dataset's metadata");
-	if (rc == 0)
-		rc = region_read(g, to, used, 0, e);
+	rc = rc ? rc : region_read(g, to, used, 0, e);
 	if (to != MAP_FAILED)
 		(void)munmap(to, used);
 	if (rc == 0 && fcntl(fd, F_ADD_SEALS, seals) < 0)
@@ -378,10 +377,8 @@ static int open_model(struct isolated *g, struct err *e)
 	for (size_t i = 0; i < PLACE_TRIES; i++)
 		if (taken[i])
 			(void)munmap(taken[i], sizes[i]);
-	if (rc == 0)
-		rc = isolated_source_settle(g, e);
-	if (rc == 0)
-		rc = use_model(g, e);
+	rc = rc ? rc : isolated_source_settle(g, e);
+	rc = rc ? rc : use_model(g, e);
 	return rc;
 }
 

@@ -76,9 +76,8 @@ int isolated_was_short(int rc, bool again, struct err *e)
 }
 
 /* on_crash - exit if a shortage explains the crash; else the signal takes its default action. */
-static void on_crash(int sig)
+static void on_crash(int sig NZ_UNUSED)
 {
-	(void)sig;
 	if (failed || large || noticed(errno))
 		_exit(EXIT_NOMEM_CRASH);
 }

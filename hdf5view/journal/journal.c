@@ -326,8 +326,7 @@ int h5_journal_commit(struct h5_journal *j, int (*gate)(void *arg, struct err *e
 		return 0; /* the written bytes are equal to the old ones */
 	rc = gate ? gate(arg, e) : 0;
 	rc = rc ? rc : still_mine(j, e);
-	if (rc == 0)
-		rc = make_record(j, &c, e);
+	rc = rc ? rc : make_record(j, &c, e);
 	return rc ? rc : journal_carry_out(j, &c, e);
 }
 

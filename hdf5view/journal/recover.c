@@ -77,8 +77,8 @@ static int compare_page(void *arg, const struct journal_entry *x, struct err *e)
 }
 
 /* Decide whether the commit belongs to the file; *ret->state REDO or FOREIGN. */
-static int journal_recover_compare(int fd, int log, const struct journal_commit *c,
-				   struct journal_found *ret, struct err *e)
+static int recover_compare(int fd, int log, const struct journal_commit *c,
+			   struct journal_found *ret, struct err *e)
 {
 	struct compare k = {.fd = fd, .log = log, .c = c};
 	struct stat st;
@@ -141,10 +141,9 @@ static int open_log(int dir_fd, int fd, int *ret, struct err *e)
 		       "owner that only its owner can write");
 }
 
-/* journal_recover_read_block - read a block. 1: read; 0: the log ends before it; -errno: its
+/* recover_read_block - read a block. 1: read; 0: the log ends before it; -errno: its
  * contents are unknown. */
-static int journal_recover_read_block(int log, uint64_t at, uint8_t in[JOURNAL_RECORD],
-				      struct err *e)
+static int recover_read_block(int log, uint64_t at, uint8_t in[JOURNAL_RECORD], struct err *e)
 {
 	struct stat st;
 	int rc;
@@ -157,11 +156,11 @@ static int journal_recover_read_block(int log, uint64_t at, uint8_t in[JOURNAL_R
 	return rc ? err_wrap(e, rc, "the journal") : 1;
 }
 
-/* journal_recover_read_head - read the head. 1: read; 0: there is no valid one. */
-static int journal_recover_read_head(int log, struct journal_head *h, struct err *e)
+/* recover_read_head - read the head. 1: read; 0: there is no valid one. */
+static int recover_read_head(int log, struct journal_head *h, struct err *e)
 {
 	uint8_t in[JOURNAL_RECORD];
-	int rc = journal_recover_read_block(log, 0, in, e);
+	int rc = recover_read_block(log, 0, in, e);
 
 	return rc > 0 ? journal_head_get(in, h) : rc;
 }
@@ -174,7 +173,7 @@ static int read_commit(int log, struct journal_commit *c, struct err *e)
 	int failed = 0;
 
 	for (size_t i = 1; i <= JOURNAL_COPIES; i++) {
-		int rc = journal_recover_read_block(log, i * JOURNAL_PAGE, in, e);
+		int rc = recover_read_block(log, i * JOURNAL_PAGE, in, e);
 
 		if (rc > 0 && journal_commit_get(in, c))
 			return 1;
@@ -195,7 +194,7 @@ int journal_probe(int fd, int dir_fd, struct journal_found *ret, struct err *e)
 	ret->state = HDF5_JOURNAL_ABANDON;
 	rc = read_commit(log, &c, e);
 	if (rc > 0)
-		rc = journal_recover_compare(fd, log, &c, ret, e);
+		rc = recover_compare(fd, log, &c, ret, e);
 	(void)close(log); /* it was only read */
 	return rc;
 }
@@ -208,7 +207,7 @@ static int cut_tail(int fd, int log, struct err *e)
 {
 	struct journal_head h;
 	struct stat st;
-	int rc = journal_recover_read_head(log, &h, e);
+	int rc = recover_read_head(log, &h, e);
 
 	if (rc <= 0)
 		return rc; /* not durable, so nothing was written after the end */
@@ -255,7 +254,7 @@ int journal_recover_state(int fd, int dir_fd, const struct journal_found *found,
 	return rc ? rc : journal_remove(dir_fd, e);
 }
 
-static int journal_recover_open_file(const char *path, int flags, int *ret, struct err *e)
+static int recover_open_file(const char *path, int flags, int *ret, struct err *e)
 {
 	struct stat st;
 	int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -293,7 +292,7 @@ int hdf5_journal_status(const char *path, int dir_fd, enum hdf5_journal_state *r
 	*ret = HDF5_JOURNAL_NONE;
 	if (no_journal(dir_fd))
 		return 0;
-	rc = journal_recover_open_file(path, O_RDONLY, &fd, e);
+	rc = recover_open_file(path, O_RDONLY, &fd, e);
 	rc = rc ? rc : journal_probe(fd, dir_fd, &found, e);
 	if (rc == 0)
 		*ret = found.state;
@@ -308,7 +307,7 @@ int hdf5_journal_recover(const char *path, int dir_fd, struct err *e)
 
 	if (no_journal(dir_fd))
 		return 0;
-	rc = journal_recover_open_file(path, O_RDWR, &fd, e);
+	rc = recover_open_file(path, O_RDWR, &fd, e);
 	rc = rc ? rc : journal_lock(fd, path, e);
 	rc = rc ? rc : journal_probe(fd, dir_fd, &found, e);
 	rc = rc ? rc : journal_recover_state(fd, dir_fd, &found, e);

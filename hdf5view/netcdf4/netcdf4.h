@@ -61,4 +61,9 @@ int nc_build(const struct nc_model *m, struct source *s, uint64_t max_bytes,
 	     struct nc_image *ret, struct err *e) NZ_MUST_USE;
 void nc_image_release(struct nc_image *i);
 
+/* nc_err_path - prefix the message in e with the path of an object (array: DS_NONE for a group),
+ * unless a function further down did so already. Returns rc. */
+int nc_err_path(const struct dataset *ds, uint32_t group, uint32_t array, int rc,
+		struct err *e);
+
 #endif

@@ -67,6 +67,24 @@ static int notes_end(struct nc_model *m, struct err *e)
 	return 0;
 }
 
+int nc_err_path(const struct dataset *ds, uint32_t group, uint32_t array, int rc, struct err *e)
+{
+	struct buf path;
+	size_t n;
+
+	buf_init(&path, (size_t)1 << 16);
+	if (array == DS_NONE)
+		ds_group_path(ds, group, &path);
+	else
+		ds_array_path(ds, array, &path);
+	n = (size_t)u64_min(path.len, 150);
+	if (path.data &&
+	    !(e && e->msg[0] == '\'' && strncmp(e->msg + 1, (char *)path.data, n) == 0))
+		rc = err_wrap(e, rc, "'%.*s'", (int)n, (const char *)path.data);
+	buf_release(&path);
+	return rc;
+}
+
 int nc_full(const struct nc_model *m, struct err *e)
 {
 	return m->arena.starved
@@ -158,8 +176,7 @@ static int array_fits(const struct nc_model *m, const struct ds_array *a, const 
 			       "%" PRIu32 " dimensions, but HDF5 allows at most %d", nc_rank(a),
 			       NC_RANK_LIMIT);
 	rc = lengths_fit(m, a, e);
-	if (!rc)
-		rc = nc_type_check(&a->type, e);
+	rc = rc ? rc : nc_type_check(&a->type, e);
 	if (rc)
 		return rc;
 	if (dt_is_vlen(&a->type))
@@ -394,13 +411,10 @@ static int schema_name_all(struct nc_model *m, struct err *e)
 {
 	int rc = schema_dim_names(m, e);
 
-	if (!rc)
-		rc = name_groups(m, e);
+	rc = rc ? rc : name_groups(m, e);
 	nc_dims_scales(m);
-	if (!rc)
-		rc = name_arrays(m, e);
-	if (!rc)
-		rc = nc_dims_names(m, e);
+	rc = rc ? rc : name_arrays(m, e);
+	rc = rc ? rc : nc_dims_names(m, e);
 	return rc ? rc : nc_dims_strings(m, e);
 }
 
@@ -409,14 +423,10 @@ static int schema_decide(struct nc_model *m, struct plan *plans,
 {
 	int rc = order_groups(m, e);
 
-	if (!rc)
-		rc = decide_shown(m, plans, policy, e);
-	if (!rc)
-		rc = schema_name_all(m, e);
-	if (!rc)
-		rc = decide_types(m, e);
-	if (!rc)
-		rc = decide_attrs(m, e);
+	rc = rc ? rc : decide_shown(m, plans, policy, e);
+	rc = rc ? rc : schema_name_all(m, e);
+	rc = rc ? rc : decide_types(m, e);
+	rc = rc ? rc : decide_attrs(m, e);
 	if (rc)
 		return rc;
 	decide_storage(m, plans);

@@ -57,6 +57,7 @@ struct nc_type {
 	uint32_t group;
 	const char *name;
 	const struct dtype *type;
+	uint32_t n_fields;        /* type->n_fields */
 	const uint32_t *fields;   /* DT_COMPOUND: a type ordinal for each field, or DS_NONE */
 };
 
@@ -322,6 +323,21 @@ struct nc_strings {
  * broken, which is not an error: *ret_broken is the reason, owned; otherwise it is NULL. */
 int nc_strings_read(struct nc_strings *t, uint32_t array, char **ret_broken,
 		    struct err *e) NZ_MUST_USE;
+/* nc_frames - the elements of a chunk without a fixed size, in the library's form. */
+struct nc_frames {
+	const struct ds_array *a;
+	const hsize_t *count;      /* a->rank lengths: the chunk's part inside the shape */
+	uint64_t inside;           /* elements of that part */
+	void *values;              /* `inside` entries: char * or hvl_t */
+	uint64_t bytes;            /* that they take in the file's heap */
+};
+
+/* nc_frames_set - set element i of those inside. */
+void nc_frames_set(struct nc_frames *f, uint64_t i, const uint8_t *bytes, size_t n);
+/* nc_frames_parse - find the elements in the n bytes of a chunk, in the form of source_read_vlen,
+ * with room for one more. The values point into them; strings are terminated there. *ret_left:
+ * bytes after the last element. Returns false if the elements end before the chunk does. */
+bool nc_frames_parse(struct nc_frames *f, uint8_t *raw, size_t n, size_t *ret_left);
 /* nc_h5_strings - write n bytes of pieces (virtual/structure_process.h), which it may modify.
  * h5_lock is held. Returns 0; -EBADMSG damaged elements; -ERANGE beyond b->max_bytes; -EIO;
  * -ENOMEM. */

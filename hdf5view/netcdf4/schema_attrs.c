@@ -33,14 +33,14 @@ struct deciding {
 	uint32_t n;
 };
 
-static int schema_attrs_note(struct deciding *x, const char *name, const char *what)
+static int attrs_note(struct deciding *x, const char *name, const char *what)
 {
 	return nc_note(x->m, x->group, x->array, "attribute '%s' %s", name, what);
 }
 
-/* schema_attrs_form_of - the storage of an attribute other than `_FillValue`. */
-static int schema_attrs_form_of(struct deciding *x, const struct ds_attr *src,
-				struct nc_attr *at, struct err *e)
+/* attrs_form_of - the storage of an attribute other than `_FillValue`. */
+static int attrs_form_of(struct deciding *x, const struct ds_attr *src, struct nc_attr *at,
+			 struct err *e)
 {
 	int rc;
 
@@ -64,8 +64,8 @@ static int schema_attrs_form_of(struct deciding *x, const struct ds_attr *src,
 	return rc ? rc : nc_type_need(x->m, x->group, &src->type, at->name, &at->type, e);
 }
 
-/* schema_attrs_keep - decide one attribute. */
-static int schema_attrs_keep(struct deciding *x, const struct ds_attr *src, struct err *e)
+/* attrs_keep - decide one attribute. */
+static int attrs_keep(struct deciding *x, const struct ds_attr *src, struct err *e)
 {
 	struct nc_attr at = {.src = src, .as = src->type, .type = DS_NONE};
 	struct err why = ERR_INIT;
@@ -73,19 +73,19 @@ static int schema_attrs_keep(struct deciding *x, const struct ds_attr *src, stru
 	int rc;
 
 	if (is_reserved(src->name))
-		return schema_attrs_note(x, src->name,
-					 "is left out: the name is reserved by HDF5 or netCDF");
+		return attrs_note(x, src->name,
+				  "is left out: the name is reserved by HDF5 or netCDF");
 	at.name = nc_escape(&x->m->arena, src->name, NC_NAME_LIMIT);
 	if (!at.name)
 		return nc_full(x->m, e);
 	if (x->array != DS_NONE && strcmp(src->name, "_FillValue") == 0) {
 		rc = nc_fill_attr(x->m, x->array, src, &at, &text);
 		if (rc == 0)
-			return schema_attrs_note(x, src->name, text);
+			return attrs_note(x, src->name, text);
 	} else {
-		rc = schema_attrs_form_of(x, src, &at, &why);
+		rc = attrs_form_of(x, src, &at, &why);
 		if (rc == -EOPNOTSUPP)
-			return schema_attrs_note(x, src->name, why.msg);
+			return attrs_note(x, src->name, why.msg);
 	}
 	if (rc < 0)
 		return err_set(e, rc, "%s", why.msg[0] ? why.msg : "out of memory");
@@ -95,14 +95,13 @@ static int schema_attrs_keep(struct deciding *x, const struct ds_attr *src, stru
 		    at.name) < 0)
 		return -ENOMEM;
 	if (src->rank > 1)
-		return schema_attrs_note(x, src->name,
-					 "is shown with one dimension instead of several");
+		return attrs_note(x, src->name,
+				  "is shown with one dimension instead of several");
 	return 0;
 }
 
-/* schema_attrs_add_text - add an attribute that readers need, unless one of that name exists. */
-static int schema_attrs_add_text(struct deciding *x, const char *name, const char *text,
-				 struct err *e)
+/* attrs_add_text - add an attribute that readers need, unless one of that name exists. */
+static int attrs_add_text(struct deciding *x, const char *name, const char *text, struct err *e)
 {
 	struct ds_attr *src = arena_alloc(&x->m->arena, 1, sizeof(*src));
 	struct ds_text *t = arena_alloc(&x->m->arena, 1, sizeof(*t));
@@ -158,12 +157,12 @@ int nc_attrs_decide(struct nc_model *m, uint32_t group, uint32_t array, struct n
 	if (!x.list)
 		return nc_full(m, e);
 	for (uint32_t i = 0; i < n && !rc; i++)
-		rc = schema_attrs_keep(&x, &src[i], e);
+		rc = attrs_keep(&x, &src[i], e);
 	if (!rc && a && a->type.kind == DT_BOOL && !ds_attr_find(src, n, "dtype"))
-		rc = schema_attrs_add_text(&x, "dtype", "bool", e);
+		rc = attrs_add_text(&x, "dtype", "bool", e);
 	if (!rc && a && a->type.kind == DT_STRING && a->type.size > 1 &&
 	    !ds_attr_find(src, n, "_Encoding"))
-		rc = schema_attrs_add_text(&x, "_Encoding", "utf-8", e);
+		rc = attrs_add_text(&x, "_Encoding", "utf-8", e);
 	if (!rc && quant && quant->mode != CODEC_QUANT_NONE &&
 	    !ds_attr_find(src, n, codec_quant_attr(quant->mode)))
 		rc = add_quant(&x, quant, e);

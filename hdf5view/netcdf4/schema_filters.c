@@ -16,10 +16,9 @@
 #define LEVEL_MAX 9
 #define SPEC_BYTES 300 /* of a filter in a header message, without parameters; generous */
 
-/* schema_filters_refused - the reason why a filter cannot be named for chunks of this array; NULL:
+/* filters_refused - the reason why a filter cannot be named for chunks of this array; NULL:
  * it can. */
-static const char *schema_filters_refused(const struct ds_array *a,
-					  const struct codec_spec *spec)
+static const char *filters_refused(const struct ds_array *a, const struct codec_spec *spec)
 {
 	uint32_t size;
 
@@ -41,9 +40,8 @@ struct question {
 	struct nc_asker *asker;
 };
 
-/* schema_filters_refuses - the same of a chain, see plan_ask. */
-static const char *schema_filters_refuses(const struct plan_ask *ask,
-					  const struct codec_chain *chain)
+/* filters_refuses - the same of a chain, see plan_ask. */
+static const char *filters_refuses(const struct plan_ask *ask, const struct codec_chain *chain)
 {
 	const struct ds_array *a = &ask->ds->arrays[ask->array];
 	bool own = false; /* a filter of the library's that sets parameters */
@@ -53,7 +51,7 @@ static const char *schema_filters_refuses(const struct plan_ask *ask,
 		return "a scalar cannot have filters in HDF5";
 	for (uint32_t i = 0; i < chain->n; i++) {
 		const struct codec_spec *spec = &chain->specs[i];
-		const char *why = schema_filters_refused(a, spec);
+		const char *why = filters_refused(a, spec);
 
 		if (why)
 			return why;
@@ -99,7 +97,7 @@ int nc_filters_plan(struct nc_model *m, uint32_t array, const struct plan_policy
 					   .policy = policy,
 					   .fill_declared = true,
 					   .as = &as,
-					   .refuses = schema_filters_refuses,
+					   .refuses = filters_refuses,
 					   .arena = &m->arena},
 				   .asker = asker};
 	int rc;
@@ -114,22 +112,17 @@ int nc_filters_plan(struct nc_model *m, uint32_t array, const struct plan_policy
 	return rc;
 }
 
-/* schema_filters_nothing - fails: while the structure is made, no chunk goes through a filter. */
-static size_t schema_filters_nothing(unsigned flags, size_t n, const unsigned *params,
-				     size_t bytes, size_t *room, void **data)
+/* filters_nothing - fails: while the structure is made, no chunk goes through a filter. */
+static size_t filters_nothing(unsigned flags NZ_UNUSED, size_t n NZ_UNUSED,
+			      const unsigned *params NZ_UNUSED, size_t bytes NZ_UNUSED,
+			      size_t *room NZ_UNUSED, void **data NZ_UNUSED)
 {
-	(void)flags;
-	(void)n;
-	(void)params;
-	(void)bytes;
-	(void)room;
-	(void)data;
 	return 0;
 }
 
-/* schema_filters_stand_in - register an empty class for one filter. Its name is stored in the
+/* filters_stand_in - register an empty class for one filter. Its name is stored in the
  * file, and is used until the class is removed. */
-static int schema_filters_stand_in(struct nc_filters *t, const struct codec_spec *spec)
+static int filters_stand_in(struct nc_filters *t, const struct codec_spec *spec)
 {
 	char tmp[40];
 	H5Z_class2_t class = {
@@ -137,7 +130,7 @@ static int schema_filters_stand_in(struct nc_filters *t, const struct codec_spec
 		.id = (H5Z_filter_t)spec->h5_id,
 		.encoder_present = 1,
 		.decoder_present = 1,
-		.filter = schema_filters_nothing,
+		.filter = filters_nothing,
 	};
 
 	if (grow_array(&t->list, &t->cap, t->n + 1, sizeof(*t->list)) < 0)
@@ -163,7 +156,7 @@ int nc_filters_stand_in(struct nc_filters *t, const struct codec_chain *chain)
 		if (spec->h5_id < H5Z_FILTER_RESERVED || *seen >> spec->h5_id % 8 & 1)
 			continue;
 		*seen |= (uint8_t)(1U << spec->h5_id % 8);
-		if (schema_filters_stand_in(t, spec) < 0)
+		if (filters_stand_in(t, spec) < 0)
 			return -1;
 	}
 	return 0;

@@ -39,7 +39,7 @@ static bool starts_special(const char *name)
 	       strncmp(name, "_%", 2) == 0;
 }
 
-static bool schema_names_allowed(const char *name, size_t n)
+static bool names_allowed(const char *name, size_t n)
 {
 	if (n == 0 || !may_begin((unsigned char)name[0]) || name[n - 1] == ' ' ||
 	    starts_special(name))
@@ -51,8 +51,8 @@ static bool schema_names_allowed(const char *name, size_t n)
 	return true;
 }
 
-/* schema_names_cut - truncate a name to `limit` bytes that end in a hash of it. */
-static const char *schema_names_cut(struct arena *a, const char *name, size_t limit)
+/* names_cut - truncate a name to `limit` bytes that end in a hash of it. */
+static const char *names_cut(struct arena *a, const char *name, size_t limit)
 {
 	uint32_t sum = 2166136261U;
 	size_t n = limit - CUT_TAIL;
@@ -74,8 +74,8 @@ const char *nc_escape(struct arena *a, const char *name, size_t limit)
 	bool first = n > 0 && (!may_begin((unsigned char)name[0]) || starts_special(name));
 	char *out;
 
-	if (schema_names_allowed(name, n))
-		return n <= limit ? name : schema_names_cut(a, name, limit);
+	if (names_allowed(name, n))
+		return n <= limit ? name : names_cut(a, name, limit);
 	if (n == 0)
 		return arena_strdup(a, "_%00"); /* no name has a NUL */
 	out = arena_alloc(a, n + 1, 3);
@@ -93,7 +93,7 @@ const char *nc_escape(struct arena *a, const char *name, size_t limit)
 			out[len++] = (char)c;
 		}
 	}
-	return len <= limit ? out : schema_names_cut(a, out, limit);
+	return len <= limit ? out : names_cut(a, out, limit);
 }
 
 /* ---- the table ---- */
@@ -104,17 +104,17 @@ void nc_names_release(struct nc_names *t)
 	*t = (struct nc_names){0};
 }
 
-static uint32_t schema_names_hash_of(uint32_t scope, const char *name)
+static uint32_t names_hash_of(uint32_t scope, const char *name)
 {
 	const uint64_t h = hash_text(HASH_SEED ^ scope, name);
 
 	return (uint32_t)(h ^ h >> 32);
 }
 
-/* schema_names_slot_of - the slot of a name, or the free slot for it. The table has a free
+/* names_slot_of - the slot of a name, or the free slot for it. The table has a free
  * slot. */
-static struct nc_name *schema_names_slot_of(const struct nc_names *t, uint32_t scope,
-					    const char *name, uint32_t hash)
+static struct nc_name *names_slot_of(const struct nc_names *t, uint32_t scope, const char *name,
+				     uint32_t hash)
 {
 	size_t i = hash & (t->cap - 1);
 
@@ -127,8 +127,7 @@ static struct nc_name *schema_names_slot_of(const struct nc_names *t, uint32_t s
 struct nc_name *nc_names_find(const struct nc_names *t, uint32_t scope, const char *name)
 {
 	struct nc_name *s =
-		t->cap ? schema_names_slot_of(t, scope, name, schema_names_hash_of(scope, name))
-		       : NULL;
+		t->cap ? names_slot_of(t, scope, name, names_hash_of(scope, name)) : NULL;
 
 	return s && s->name ? s : NULL;
 }
@@ -142,8 +141,8 @@ static int names_grow(struct nc_names *t)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->cap; i++)
 		if (t->slots[i].name)
-			*schema_names_slot_of(&big, t->slots[i].scope, t->slots[i].name,
-					      t->slots[i].hash) = t->slots[i];
+			*names_slot_of(&big, t->slots[i].scope, t->slots[i].name,
+				       t->slots[i].hash) = t->slots[i];
 	free(t->slots);
 	*t = big;
 	return 0;
@@ -151,12 +150,12 @@ static int names_grow(struct nc_names *t)
 
 int nc_names_add(struct nc_names *t, uint32_t scope, const char *name, uint32_t value)
 {
-	uint32_t hash = schema_names_hash_of(scope, name);
+	uint32_t hash = names_hash_of(scope, name);
 	struct nc_name *s;
 
 	if (t->n + 1 > t->cap / 2 && names_grow(t) < 0)
 		return -ENOMEM;
-	s = schema_names_slot_of(t, scope, name, hash);
+	s = names_slot_of(t, scope, name, hash);
 	if (s->name)
 		return -EEXIST;
 	*s = (struct nc_name){
@@ -169,7 +168,7 @@ const char *nc_names_claim(struct nc_names *t, struct arena *a, uint32_t scope,
 			   const char *want, uint32_t value, size_t limit)
 {
 	size_t n = strlen(want), cap = limit + 1;
-	const char *name = n > limit ? schema_names_cut(a, want, limit) : want;
+	const char *name = n > limit ? names_cut(a, want, limit) : want;
 	char *out = NULL, tail[12];
 	int rc = name ? nc_names_add(t, scope, name, value) : -ENOMEM;
 

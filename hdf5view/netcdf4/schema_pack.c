@@ -11,13 +11,95 @@
 
 #define ALIGN 16
 
-struct schema_pack_pack {
+/* ---- what the child needs: the other members of these structures are zero there ---- */
+
+enum pack_kind {
+	PACK_END,
+	PACK_VALUE,   /* `len` bytes */
+	PACK_INNER,   /* a structure in place, with the rows `of` */
+	PACK_TEXT,    /* a string, or NULL */
+	PACK_BYTES,   /* a pointer to elements of `len` bytes without pointers, or NULL */
+	PACK_OBJECTS, /* a pointer to such structures with the rows `of`, or NULL */
+	PACK_DATA,    /* the values of a struct ds_attr */
+};
+
+struct pack_row {
+	enum pack_kind kind;
+	size_t at, len;
+	size_t n_at, n_len; /* the member with the number of elements; n_len 0: there is one */
+	const struct pack_row *of;
+};
+
+#define MEMBER(type, x) offsetof(struct type, x), sizeof(((struct type *)NULL)->x)
+#define TARGET(type, x) offsetof(struct type, x), sizeof(*((struct type *)NULL)->x)
+#define ROW(...)                                                                               \
+	{                                                                                      \
+		__VA_ARGS__                                                                    \
+	}
+#define VALUE(type, x) ROW(PACK_VALUE, MEMBER(type, x), 0, 0, NULL)
+#define INNER(type, x, rows) ROW(PACK_INNER, MEMBER(type, x), 0, 0, rows)
+#define TEXT(type, x) ROW(PACK_TEXT, MEMBER(type, x), 0, 0, NULL)
+#define DATA(type, x) ROW(PACK_DATA, MEMBER(type, x), 0, 0, NULL)
+#define BYTES(type, x, n) ROW(PACK_BYTES, TARGET(type, x), MEMBER(type, n), NULL)
+#define OBJECTS(type, x, n, rows) ROW(PACK_OBJECTS, TARGET(type, x), MEMBER(type, n), rows)
+#define OBJECT(type, x, rows) ROW(PACK_OBJECTS, TARGET(type, x), 0, 0, rows)
+#define ROWS(name, ...)                                                                        \
+	static const struct pack_row name##_rows[] = {__VA_ARGS__,                             \
+						      ROW(PACK_END, 0, 0, 0, 0, NULL)}
+
+static const struct pack_row dtype_rows[7];
+
+ROWS(field, VALUE(dt_field, offset), VALUE(dt_field, rank), TEXT(dt_field, name),
+     BYTES(dt_field, dims, rank), INNER(dt_field, type, dtype_rows));
+ROWS(dtype, VALUE(dtype, kind), VALUE(dtype, big_endian), VALUE(dtype, size),
+     VALUE(dtype, n_fields), OBJECTS(dtype, fields, n_fields, field_rows),
+     OBJECT(dtype, base, dtype_rows));
+ROWS(text, VALUE(ds_text, len), BYTES(ds_text, s, len));
+ROWS(value, VALUE(ds_attr, n), INNER(ds_attr, type, dtype_rows), DATA(ds_attr, data),
+     OBJECTS(ds_attr, strings, n, text_rows));
+ROWS(attr, VALUE(nc_attr, form), VALUE(nc_attr, type), TEXT(nc_attr, name),
+     OBJECT(nc_attr, src, value_rows), INNER(nc_attr, as, dtype_rows));
+ROWS(attrs, VALUE(nc_attrs, n), OBJECTS(nc_attrs, list, n, attr_rows));
+ROWS(array, VALUE(ds_array, group), VALUE(ds_array, rank), VALUE(ds_array, n_chunks),
+     VALUE(ds_array, chunk_bytes), VALUE(ds_array, checksum), INNER(ds_array, type, dtype_rows),
+     TEXT(ds_array, name), BYTES(ds_array, shape, rank), BYTES(ds_array, chunk, rank),
+     BYTES(ds_array, grid, rank), BYTES(ds_array, dims, rank), BYTES(ds_array, fill, type.size),
+     INNER(ds_array, fill_text, text_rows));
+ROWS(group, VALUE(ds_group, parent), TEXT(ds_group, name));
+ROWS(dim, VALUE(ds_dim, len), VALUE(ds_dim, unlimited), VALUE(ds_dim, group));
+ROWS(dataset, VALUE(dataset, n_groups), VALUE(dataset, n_arrays), VALUE(dataset, n_dims),
+     OBJECTS(dataset, groups, n_groups, group_rows),
+     OBJECTS(dataset, arrays, n_arrays, array_rows), OBJECTS(dataset, dims, n_dims, dim_rows));
+ROWS(spec, VALUE(codec_spec, h5_id), VALUE(codec_spec, n_params),
+     BYTES(codec_spec, params, n_params), TEXT(codec_spec, name));
+ROWS(chain, VALUE(codec_chain, n), OBJECTS(codec_chain, specs, n, spec_rows));
+ROWS(plan, INNER(plan, chain, chain_rows));
+ROWS(nc_group, TEXT(nc_group, name), INNER(nc_group, attrs, attrs_rows));
+ROWS(nc_array, VALUE(nc_array, type), VALUE(nc_array, text_dim), VALUE(nc_array, scale_of),
+     VALUE(nc_array, data), VALUE(nc_array, chunked), VALUE(nc_array, fill),
+     TEXT(nc_array, name), TEXT(nc_array, link), INNER(nc_array, attrs, attrs_rows));
+ROWS(nc_dim, VALUE(nc_dim, len), VALUE(nc_dim, group), VALUE(nc_dim, scale), VALUE(nc_dim, id),
+     VALUE(nc_dim, unlimited), TEXT(nc_dim, name));
+ROWS(nc_type, VALUE(nc_type, group), TEXT(nc_type, name), OBJECT(nc_type, type, dtype_rows),
+     BYTES(nc_type, fields, n_fields));
+ROWS(elements, VALUE(codec_array, class), VALUE(codec_array, elem_size),
+     VALUE(codec_array, big_endian), VALUE(codec_array, rank), BYTES(codec_array, chunk, rank),
+     BYTES(codec_array, fill, elem_size));
+ROWS(ask, INNER(nc_ask, a.type, dtype_rows), BYTES(nc_ask, a.fill, a.type.size),
+     INNER(nc_ask, as, elements_rows), INNER(nc_ask, chain, chain_rows));
+ROWS(model, VALUE(nc_model, v18), VALUE(nc_model, n_dims), VALUE(nc_model, n_types),
+     OBJECTS(nc_model, dims, n_dims, nc_dim_rows),
+     OBJECTS(nc_model, types, n_types, nc_type_rows));
+
+/* ---- packing ---- */
+
+struct pack {
 	struct buf *out;
 	struct buf moves; /* uint64_t each */
 };
 
-/* schema_pack_room - append n zeroed things; returns 0 if n is 0, or on failure. */
-static size_t schema_pack_room(struct schema_pack_pack *p, uint64_t n, size_t size)
+/* pack_room - append n zeroed things; returns 0 if n is 0, or on failure. */
+static size_t pack_room(struct pack *p, uint64_t n, size_t size)
 {
 	static const uint8_t zeroes[ALIGN];
 	uint64_t bytes;
@@ -37,258 +119,91 @@ static size_t schema_pack_room(struct schema_pack_pack *p, uint64_t n, size_t si
 	return at;
 }
 
-static void schema_pack_put(struct schema_pack_pack *p, size_t at, const void *v, size_t n)
+static void pack_put(struct pack *p, size_t at, const void *v, size_t n)
 {
 	if (buf_ok(p->out))
 		memcpy(p->out->data + at, v, n);
 }
-/* PUT - append a structure whose pointers are set later. */
-#define PUT(p, at, type, ...) schema_pack_put(p, at, &(const type){__VA_ARGS__}, sizeof(type))
 
-/* lead - set the pointer at `at` to the data at `to`; 0: NULL. */
-static void lead(struct schema_pack_pack *p, size_t at, size_t to)
+/* pack_lead - set the pointer at `at` to the data at `to`; 0: NULL. */
+static void pack_lead(struct pack *p, size_t at, size_t to)
 {
 	const uintptr_t v = to;
 	const uint64_t place = at;
 
 	if (to == 0)
 		return;
-	schema_pack_put(p, at, &v, sizeof(v));
+	pack_put(p, at, &v, sizeof(v));
 	buf_put(&p->moves, &place, sizeof(place));
 }
-#define LEAD(p, at, type, field, to) lead(p, (at) + offsetof(type, field), to)
 
-static size_t bytes(struct schema_pack_pack *p, const void *v, uint64_t n, size_t size)
+static size_t pack_bytes(struct pack *p, const void *v, uint64_t n, size_t size)
 {
-	size_t at = v ? schema_pack_room(p, n, size) : 0;
+	size_t at = pack_room(p, n, size);
 
 	if (at)
-		schema_pack_put(p, at, v, (size_t)n * size);
+		pack_put(p, at, v, (size_t)n * size);
 	return at;
 }
 
-static size_t schema_pack_text(struct schema_pack_pack *p, const char *s)
+static size_t pack_objects(struct pack *p, const void *v, uint64_t n, size_t size,
+			   const struct pack_row *rows);
+
+/* pack_members - the members of the structure at src, which has its place. */
+static void pack_members(struct pack *p, size_t at, const void *src, const struct pack_row *r)
 {
-	return s ? bytes(p, s, strlen(s) + 1, 1) : 0;
-}
+	for (; r->kind != PACK_END; r++) {
+		const uint8_t *from = (const uint8_t *)src + r->at;
+		const struct ds_attr *a = src;
+		const void *v;
+		uint32_t n32 = 1;
+		uint64_t n = 1;
+		size_t to = 0;
 
-/* ---- the dataset ---- */
-
-static void schema_pack_put_type(struct schema_pack_pack *p, size_t at, const struct dtype *t)
-{
-	size_t fields = t->fields ? schema_pack_room(p, t->n_fields, sizeof(*t->fields)) : 0;
-	size_t base = t->base ? schema_pack_room(p, 1, sizeof(*t->base)) : 0;
-
-	PUT(p, at, struct dtype, .kind = t->kind, .big_endian = t->big_endian, .size = t->size,
-	    .n_fields = fields ? t->n_fields : 0);
-	LEAD(p, at, struct dtype, fields, fields);
-	LEAD(p, at, struct dtype, base, base);
-	for (uint32_t i = 0; fields && i < t->n_fields; i++) {
-		const struct dt_field *f = &t->fields[i];
-		size_t x = fields + i * sizeof(*f);
-
-		PUT(p, x, struct dt_field, .offset = f->offset, .rank = f->rank);
-		LEAD(p, x, struct dt_field, name, schema_pack_text(p, f->name));
-		LEAD(p, x, struct dt_field, dims, bytes(p, f->dims, f->rank, sizeof(*f->dims)));
-		schema_pack_put_type(p, x + offsetof(struct dt_field, type), &f->type);
-	}
-	if (base)
-		schema_pack_put_type(p, base, t->base);
-}
-
-static void schema_pack_put_text(struct schema_pack_pack *p, size_t at, const struct ds_text *t)
-{
-	PUT(p, at, struct ds_text, .len = t->s ? t->len : 0);
-	LEAD(p, at, struct ds_text, s, bytes(p, t->s, t->len, 1));
-}
-
-static size_t schema_pack_value(struct schema_pack_pack *p, const struct ds_attr *a)
-{
-	size_t at = schema_pack_room(p, 1, sizeof(*a));
-	size_t strings = a->strings ? schema_pack_room(p, a->n, sizeof(*a->strings)) : 0;
-
-	PUT(p, at, struct ds_attr, .n = a->n);
-	schema_pack_put_type(p, at + offsetof(struct ds_attr, type), &a->type);
-	LEAD(p, at, struct ds_attr, data, bytes(p, a->data, a->n, a->type.size));
-	LEAD(p, at, struct ds_attr, strings, strings);
-	for (uint64_t i = 0; strings && i < a->n; i++)
-		schema_pack_put_text(p, strings + (size_t)i * sizeof(*a->strings),
-				     &a->strings[i]);
-	return at;
-}
-
-static void schema_pack_put_attrs(struct schema_pack_pack *p, size_t at,
-				  const struct nc_attrs *x)
-{
-	size_t list = schema_pack_room(p, x->n, sizeof(*x->list));
-
-	PUT(p, at, struct nc_attrs, .n = list ? x->n : 0);
-	LEAD(p, at, struct nc_attrs, list, list);
-	for (uint32_t i = 0; list && i < x->n; i++) {
-		const struct nc_attr *a = &x->list[i];
-		size_t to = list + i * sizeof(*a);
-
-		PUT(p, to, struct nc_attr, .form = a->form, .type = a->type);
-		LEAD(p, to, struct nc_attr, name, schema_pack_text(p, a->name));
-		LEAD(p, to, struct nc_attr, src, schema_pack_value(p, a->src));
-		schema_pack_put_type(p, to + offsetof(struct nc_attr, as), &a->as);
-	}
-}
-
-static void schema_pack_put_array(struct schema_pack_pack *p, size_t at,
-				  const struct ds_array *a)
-{
-	PUT(p, at, struct ds_array, .group = a->group, .rank = a->rank, .n_chunks = a->n_chunks,
-	    .chunk_bytes = a->chunk_bytes, .checksum = a->checksum);
-	schema_pack_put_type(p, at + offsetof(struct ds_array, type), &a->type);
-	LEAD(p, at, struct ds_array, name, schema_pack_text(p, a->name));
-	LEAD(p, at, struct ds_array, shape, bytes(p, a->shape, a->rank, sizeof(*a->shape)));
-	LEAD(p, at, struct ds_array, chunk, bytes(p, a->chunk, a->rank, sizeof(*a->chunk)));
-	LEAD(p, at, struct ds_array, grid, bytes(p, a->grid, a->rank, sizeof(*a->grid)));
-	LEAD(p, at, struct ds_array, dims, bytes(p, a->dims, a->rank, sizeof(*a->dims)));
-	LEAD(p, at, struct ds_array, fill, bytes(p, a->fill, 1, a->type.size));
-	schema_pack_put_text(p, at + offsetof(struct ds_array, fill_text), &a->fill_text);
-}
-
-static size_t schema_pack_dataset(struct schema_pack_pack *p, const struct nc_model *m)
-{
-	const struct dataset *ds = m->ds;
-	size_t at = schema_pack_room(p, 1, sizeof(*ds));
-	size_t groups = schema_pack_room(p, ds->n_groups, sizeof(*ds->groups));
-	size_t arrays = schema_pack_room(p, ds->n_arrays, sizeof(*ds->arrays));
-	size_t dims = schema_pack_room(p, ds->n_dims, sizeof(*ds->dims));
-
-	PUT(p, at, struct dataset, .n_groups = ds->n_groups, .n_arrays = ds->n_arrays,
-	    .n_dims = ds->n_dims);
-	LEAD(p, at, struct dataset, groups, groups);
-	LEAD(p, at, struct dataset, arrays, arrays);
-	LEAD(p, at, struct dataset, dims, dims);
-	for (uint32_t g = 0; g < ds->n_groups; g++) {
-		size_t to = groups + g * sizeof(*ds->groups);
-
-		PUT(p, to, struct ds_group, .parent = ds->groups[g].parent);
-		LEAD(p, to, struct ds_group, name, schema_pack_text(p, ds->groups[g].name));
-	}
-	for (uint32_t i = 0; i < ds->n_arrays; i++)
-		if (m->arrays[i].name)
-			schema_pack_put_array(p, arrays + i * sizeof(*ds->arrays),
-					      &ds->arrays[i]);
-	for (uint32_t d = 0; d < ds->n_dims; d++)
-		PUT(p, dims + d * sizeof(*ds->dims), struct ds_dim, .len = ds->dims[d].len,
-		    .unlimited = ds->dims[d].unlimited, .group = ds->dims[d].group);
-	return at;
-}
-
-/* ---- decisions ---- */
-
-static void schema_pack_put_chain(struct schema_pack_pack *p, size_t at,
-				  const struct codec_chain *c)
-{
-	size_t specs = schema_pack_room(p, c->n, sizeof(*c->specs));
-
-	PUT(p, at, struct codec_chain, .n = specs ? c->n : 0);
-	LEAD(p, at, struct codec_chain, specs, specs);
-	for (uint32_t i = 0; specs && i < c->n; i++) {
-		const struct codec_spec *s = &c->specs[i];
-		size_t to = specs + i * sizeof(*s);
-
-		PUT(p, to, struct codec_spec, .h5_id = s->h5_id, .n_params = s->n_params);
-		LEAD(p, to, struct codec_spec, params,
-		     bytes(p, s->params, s->n_params, sizeof(*s->params)));
-		LEAD(p, to, struct codec_spec, name,
-		     schema_pack_text(p, s->name ? s->name : ""));
-	}
-}
-
-static size_t schema_pack_groups_of(struct schema_pack_pack *p, const struct nc_model *m)
-{
-	size_t at = schema_pack_room(p, m->ds->n_groups, sizeof(*m->groups));
-
-	for (uint32_t g = 0; g < m->ds->n_groups; g++) {
-		size_t to = at + g * sizeof(*m->groups);
-
-		LEAD(p, to, struct nc_group, name, schema_pack_text(p, m->groups[g].name));
-		schema_pack_put_attrs(p, to + offsetof(struct nc_group, attrs),
-				      &m->groups[g].attrs);
-	}
-	return at;
-}
-
-static size_t arrays_of(struct schema_pack_pack *p, const struct nc_model *m)
-{
-	size_t at = schema_pack_room(p, m->ds->n_arrays, sizeof(*m->arrays));
-
-	for (uint32_t i = 0; i < m->ds->n_arrays; i++) {
-		const struct nc_array *x = &m->arrays[i];
-		size_t to = at + i * sizeof(*x);
-
-		if (!x->name)
+		if (r->kind == PACK_VALUE)
+			pack_put(p, at + r->at, from, r->len);
+		else if (r->kind == PACK_INNER)
+			pack_members(p, at + r->at, from, r->of);
+		if (r->kind == PACK_VALUE || r->kind == PACK_INNER)
 			continue;
-		PUT(p, to, struct nc_array, .type = x->type, .text_dim = x->text_dim,
-		    .scale_of = x->scale_of, .data = x->data, .chunked = x->chunked,
-		    .fill = x->fill);
-		LEAD(p, to, struct nc_array, name, schema_pack_text(p, x->name));
-		LEAD(p, to, struct nc_array, link, schema_pack_text(p, x->link));
-		schema_pack_put_attrs(p, to + offsetof(struct nc_array, attrs), &x->attrs);
+		memcpy(&v, from, sizeof(v));
+		if (!v)
+			continue;
+		if (r->n_len == sizeof(n))
+			memcpy(&n, (const uint8_t *)src + r->n_at, sizeof(n));
+		else if (r->n_len)
+			memcpy(&n32, (const uint8_t *)src + r->n_at, sizeof(n32));
+		n *= n32;
+		if (r->kind == PACK_TEXT)
+			to = pack_bytes(p, v, strlen(v) + 1, 1);
+		else if (r->kind == PACK_DATA)
+			to = pack_bytes(p, v, a->n, a->type.size);
+		else if (r->kind == PACK_BYTES)
+			to = pack_bytes(p, v, n, r->len);
+		else
+			to = pack_objects(p, v, n, r->len, r->of);
+		pack_lead(p, at + r->at, to);
 	}
+}
+
+static size_t pack_objects(struct pack *p, const void *v, uint64_t n, size_t size,
+			   const struct pack_row *rows)
+{
+	size_t at = pack_room(p, n, size);
+
+	for (uint64_t i = 0; at && i < n; i++)
+		pack_members(p, at + (size_t)i * size, (const uint8_t *)v + i * size, rows);
 	return at;
 }
 
-static size_t dims_of(struct schema_pack_pack *p, const struct nc_model *m)
+static void pack_begin(struct pack *p, struct buf *out, size_t size)
 {
-	size_t at = schema_pack_room(p, m->n_dims, sizeof(*m->dims));
-
-	for (uint32_t d = 0; d < m->n_dims; d++) {
-		const struct nc_dim *x = &m->dims[d];
-		size_t to = at + d * sizeof(*x);
-
-		PUT(p, to, struct nc_dim, .len = x->len, .group = x->group, .scale = x->scale,
-		    .id = x->id, .unlimited = x->unlimited);
-		LEAD(p, to, struct nc_dim, name, schema_pack_text(p, x->name));
-	}
-	return at;
-}
-
-static size_t schema_pack_types_of(struct schema_pack_pack *p, const struct nc_model *m)
-{
-	size_t at = schema_pack_room(p, m->n_types, sizeof(*m->types));
-
-	for (uint32_t i = 0; i < m->n_types; i++) {
-		const struct nc_type *x = &m->types[i];
-		size_t to = at + i * sizeof(*x),
-		       type = schema_pack_room(p, 1, sizeof(*x->type));
-
-		PUT(p, to, struct nc_type, .group = x->group);
-		LEAD(p, to, struct nc_type, name, schema_pack_text(p, x->name));
-		schema_pack_put_type(p, type, x->type);
-		LEAD(p, to, struct nc_type, type, type);
-		LEAD(p, to, struct nc_type, fields,
-		     bytes(p, x->fields, x->type->n_fields, sizeof(*x->fields)));
-	}
-	return at;
-}
-
-static size_t plans_of(struct schema_pack_pack *p, const struct nc_model *m)
-{
-	size_t at = schema_pack_room(p, m->ds->n_arrays, sizeof(*m->plans));
-
-	for (uint32_t i = 0; i < m->ds->n_arrays; i++)
-		if (m->arrays[i].name)
-			schema_pack_put_chain(
-				p, at + i * sizeof(*m->plans) + offsetof(struct plan, chain),
-				&m->plans[i].chain);
-	return at;
-}
-
-/* ---- all of it ---- */
-
-static void schema_pack_begin(struct schema_pack_pack *p, struct buf *out)
-{
-	*p = (struct schema_pack_pack){.out = out};
+	*p = (struct pack){.out = out};
 	buf_init(&p->moves, SIZE_MAX);
+	(void)pack_room(p, 1, size); /* at 0 */
 }
 
-static void schema_pack_end(struct schema_pack_pack *p, uint64_t *ret_moves)
+static void pack_end(struct pack *p, uint64_t *ret_moves)
 {
 	*ret_moves = p->moves.len / sizeof(uint64_t);
 	if (p->moves.len)
@@ -300,39 +215,38 @@ static void schema_pack_end(struct schema_pack_pack *p, uint64_t *ret_moves)
 
 void nc_pack_model(const struct nc_model *m, struct buf *out, uint64_t *ret_moves)
 {
-	struct schema_pack_pack p;
+	const struct dataset *ds = m->ds;
+	auto_free struct ds_array *shown = alloc_array(ds->n_arrays, sizeof(*shown));
+	struct dataset part = *ds;
+	struct pack p;
 
-	schema_pack_begin(&p, out);
-	(void)schema_pack_room(&p, 1, sizeof(*m));
-	PUT(&p, 0, struct nc_model, .v18 = m->v18, .n_dims = m->n_dims, .n_types = m->n_types);
-	LEAD(&p, 0, struct nc_model, ds, schema_pack_dataset(&p, m));
-	LEAD(&p, 0, struct nc_model, plans, plans_of(&p, m));
-	LEAD(&p, 0, struct nc_model, order,
-	     bytes(&p, m->order, m->ds->n_groups, sizeof(*m->order)));
-	LEAD(&p, 0, struct nc_model, groups, schema_pack_groups_of(&p, m));
-	LEAD(&p, 0, struct nc_model, arrays, arrays_of(&p, m));
-	LEAD(&p, 0, struct nc_model, dims, dims_of(&p, m));
-	LEAD(&p, 0, struct nc_model, types, schema_pack_types_of(&p, m));
-	schema_pack_end(&p, ret_moves);
+	for (uint32_t i = 0; shown && i < ds->n_arrays; i++)
+		if (m->arrays[i].name)
+			shown[i] = ds->arrays[i];
+	part.arrays = shown;
+	pack_begin(&p, out, sizeof(*m));
+	if (!shown)
+		(void)pack_room(&p, SIZE_MAX, 1); /* out is not ok */
+#define LEAD(field, v, n, rows)                                                                \
+	pack_lead(&p, offsetof(struct nc_model, field),                                        \
+		  pack_objects(&p, v, n, sizeof(*m->field), rows))
+	LEAD(ds, &part, 1, dataset_rows);
+	LEAD(plans, m->plans, ds->n_arrays, plan_rows);
+	LEAD(groups, m->groups, ds->n_groups, nc_group_rows);
+	LEAD(arrays, m->arrays, ds->n_arrays, nc_array_rows);
+	pack_members(&p, 0, m, model_rows);
+	pack_lead(&p, offsetof(struct nc_model, order),
+		  pack_bytes(&p, m->order, ds->n_groups, sizeof(*m->order)));
+	pack_end(&p, ret_moves);
 }
 
 void nc_pack_ask(const struct nc_ask *q, struct buf *out, uint64_t *ret_moves)
 {
-	const struct codec_array *as = &q->as;
-	const size_t to = offsetof(struct nc_ask, as);
-	struct schema_pack_pack p;
+	struct pack p;
 
-	schema_pack_begin(&p, out);
-	(void)schema_pack_room(&p, 1, sizeof(*q));
-	schema_pack_put_type(&p, offsetof(struct nc_ask, a.type), &q->a.type);
-	LEAD(&p, 0, struct nc_ask, a.fill, bytes(&p, q->a.fill, 1, q->a.type.size));
-	PUT(&p, to, struct codec_array, .class = as->class, .elem_size = as->elem_size,
-	    .big_endian = as->big_endian, .rank = as->rank);
-	LEAD(&p, to, struct codec_array, chunk,
-	     bytes(&p, as->chunk, as->rank, sizeof(*as->chunk)));
-	LEAD(&p, to, struct codec_array, fill, bytes(&p, as->fill, 1, as->elem_size));
-	schema_pack_put_chain(&p, offsetof(struct nc_ask, chain), &q->chain);
-	schema_pack_end(&p, ret_moves);
+	pack_begin(&p, out, sizeof(*q));
+	pack_members(&p, 0, q, ask_rows);
+	pack_end(&p, ret_moves);
 }
 
 void *nc_unpack(const uint8_t *packed, size_t n, uint64_t moves)

@@ -36,7 +36,7 @@ bool nc_type_same(const struct dtype *a, const struct dtype *b, bool any_order)
 	return true;
 }
 
-static bool schema_types_is_number(const struct dtype *t)
+static bool types_is_number(const struct dtype *t)
 {
 	return t->kind == DT_INT || t->kind == DT_UINT || t->kind == DT_FLOAT;
 }
@@ -70,7 +70,7 @@ static int type_bytes(const struct dtype *t, unsigned int depth, size_t *at, str
 			       DEPTH_MAX);
 	if (t->kind == DT_COMPOUND && t->n_fields == 0)
 		return err_set(e, -EOPNOTSUPP, "a structure has no fields");
-	if (t->kind == DT_VLEN && (!t->base || !schema_types_is_number(t->base)))
+	if (t->kind == DT_VLEN && (!t->base || !types_is_number(t->base)))
 		return err_set(e, -EOPNOTSUPP,
 			       "the elements of variable-length arrays are not numbers");
 	for (uint32_t i = 0; t->kind == DT_COMPOUND && i < t->n_fields && !rc; i++) {
@@ -81,8 +81,7 @@ static int type_bytes(const struct dtype *t, unsigned int depth, size_t *at, str
 				"the description of a structure takes more than %d bytes",
 				NC_MESSAGE_MAX);
 		rc = field_ok(&t->fields[i], e);
-		if (!rc)
-			rc = type_bytes(&t->fields[i].type, depth + 1, at, e);
+		rc = rc ? rc : type_bytes(&t->fields[i].type, depth + 1, at, e);
 	}
 	return rc;
 }
@@ -101,8 +100,8 @@ static const char *complex_name(const struct dtype *t)
 	return t->big_endian ? "_complex128_be" : "_complex128";
 }
 
-/* schema_types_join - "a_b" in the arena; NULL: memory. */
-static const char *schema_types_join(struct nc_model *m, const char *a, const char *b)
+/* types_join - "a_b" in the arena; NULL: memory. */
+static const char *types_join(struct nc_model *m, const char *a, const char *b)
 {
 	size_t n = strlen(a) + strlen(b) + 2;
 	char *out = arena_alloc(&m->arena, n, 1);
@@ -112,12 +111,10 @@ static const char *schema_types_join(struct nc_model *m, const char *a, const ch
 	return out;
 }
 
-static int schema_types_add(struct nc_model *m, uint32_t group, const struct dtype *t,
-			    const char *base, const uint32_t *fields, uint32_t *ret,
-			    struct err *e)
+static int types_add(struct nc_model *m, uint32_t group, const struct dtype *t,
+		     const char *base, const uint32_t *fields, uint32_t *ret, struct err *e)
 {
-	const char *name =
-		t->kind == DT_COMPLEX ? complex_name(t) : schema_types_join(m, base, "t");
+	const char *name = t->kind == DT_COMPLEX ? complex_name(t) : types_join(m, base, "t");
 
 	if (m->n_types >= TYPES_MAX)
 		return err_set(e, -ERANGE, "more than %d types that need a name", TYPES_MAX);
@@ -128,15 +125,18 @@ static int schema_types_add(struct nc_model *m, uint32_t group, const struct dty
 		return nc_full(m, e);
 	if (grow_array(&m->types, &m->c_types, (size_t)m->n_types + 1, sizeof(*m->types)) < 0)
 		return err_nomem(e);
-	m->types[m->n_types] =
-		(struct nc_type){.group = group, .name = name, .type = t, .fields = fields};
+	m->types[m->n_types] = (struct nc_type){.group = group,
+						.name = name,
+						.type = t,
+						.n_fields = t->n_fields,
+						.fields = fields};
 	*ret = m->n_types++;
 	return 0;
 }
 
-/* schema_types_visible - whether the contents of one group are visible in another: the same or a
+/* types_visible - whether the contents of one group are visible in another: the same or a
  * descendant. */
-static bool schema_types_visible(const struct nc_model *m, uint32_t holds, uint32_t from)
+static bool types_visible(const struct nc_model *m, uint32_t holds, uint32_t from)
 {
 	/* groups form a tree: order_groups has seen to it */
 	while (from != holds && from != 0)
@@ -159,7 +159,7 @@ static int need(struct nc_model *m, uint32_t group, const struct dtype *t, const
 	if (t->kind == DT_COMPLEX)
 		group = 0;
 	for (uint32_t i = 0; i < m->n_types; i++)
-		if (schema_types_visible(m, m->types[i].group, group) &&
+		if (types_visible(m, m->types[i].group, group) &&
 		    nc_type_same(m->types[i].type, t, false)) {
 			*ret = i;
 			return 0;
@@ -176,11 +176,11 @@ static int need(struct nc_model *m, uint32_t group, const struct dtype *t, const
 		fields[i] = DS_NONE;
 		if (!needs_name(&f->type))
 			continue;
-		inner = inner ? schema_types_join(m, base, inner) : NULL;
+		inner = inner ? types_join(m, base, inner) : NULL;
 		rc = inner ? need(m, group, &f->type, inner, depth + 1, &fields[i], e)
 			   : nc_full(m, e);
 	}
-	return rc ? rc : schema_types_add(m, group, t, base, fields, ret, e);
+	return rc ? rc : types_add(m, group, t, base, fields, ret, e);
 }
 
 int nc_type_check(const struct dtype *t, struct err *e)

@@ -29,19 +29,9 @@ uint64_t nc_h5_address(hid_t id)
 
 int nc_h5_fail(const struct nc_builder *b, uint32_t group, uint32_t array, struct err *e)
 {
-	struct buf path;
 	int rc = h5_error(e, -EIO, "the HDF5 library cannot create the netCDF file");
 
-	buf_init(&path, (size_t)1 << 16);
-	if (array == DS_NONE)
-		ds_group_path(b->ds, group, &path);
-	else
-		ds_array_path(b->ds, array, &path);
-	if (path.data)
-		rc = err_wrap(e, rc, "'%.*s'", (int)u64_min(path.len, 150),
-			      (const char *)path.data);
-	buf_release(&path);
-	return rc;
+	return nc_err_path(b->ds, group, array, rc, e);
 }
 
 hid_t nc_h5_dcpl(void)
@@ -78,8 +68,8 @@ static int set_gcpl(hid_t gcpl)
 		       : 0;
 }
 
-/* netcdf4_writer_create - create the file. Its name only distinguishes files in memory. */
-static int netcdf4_writer_create(struct nc_builder *b)
+/* writer_create - create the file. Its name only distinguishes files in memory. */
+static int writer_create(struct nc_builder *b)
 {
 	static uint64_t serial; /* h5_lock */
 	char name[40];
@@ -270,22 +260,16 @@ static int group_attrs(struct nc_builder *b, struct err *e)
 int nc_h5_structure(struct nc_builder *b, struct err *e)
 {
 	struct nc_filters filters;
-	int rc = nc_filters_begin(b->m, &filters) < 0 || netcdf4_writer_create(b) < 0
+	int rc = nc_filters_begin(b->m, &filters) < 0 || writer_create(b) < 0
 			 ? nc_h5_fail(b, 0, DS_NONE, e)
 			 : 0;
 
-	if (!rc)
-		rc = make_groups(b, e);
-	if (!rc)
-		rc = nc_h5_types(b, e);
-	if (!rc)
-		rc = nc_h5_dims(b, e);
-	if (!rc)
-		rc = make_arrays(b, e);
-	if (!rc)
-		rc = nc_h5_scales(b, e);
-	if (!rc)
-		rc = group_attrs(b, e);
+	rc = rc ? rc : make_groups(b, e);
+	rc = rc ? rc : nc_h5_types(b, e);
+	rc = rc ? rc : nc_h5_dims(b, e);
+	rc = rc ? rc : make_arrays(b, e);
+	rc = rc ? rc : nc_h5_scales(b, e);
+	rc = rc ? rc : group_attrs(b, e);
 	h5_id_close(&b->group);
 	b->group = -1;
 	if (!rc && H5Fflush(b->file, H5F_SCOPE_GLOBAL) < 0)

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-/* writer_attrs_put - write one attribute at once. data: NULL when there are no values. */
-static int writer_attrs_put(hid_t obj, const char *name, hid_t file, hid_t mem, hid_t space,
-			    const void *data)
+/* attrs_put - write one attribute at once. data: NULL when there are no values. */
+static int attrs_put(hid_t obj, const char *name, hid_t file, hid_t mem, hid_t space,
+		     const void *data)
 {
 	auto_hid hid_t at = -1;
 
@@ -35,14 +35,14 @@ int nc_h5_attr_text(hid_t obj, const char *name, const char *text, size_t n, boo
 	if (type < 0 || H5Tset_size(type, n ? n : 1) < 0 ||
 	    (utf8 && H5Tset_cset(type, H5T_CSET_UTF8) < 0))
 		return -1;
-	return writer_attrs_put(obj, name, type, type, space, n ? text : "");
+	return attrs_put(obj, name, type, type, space, n ? text : "");
 }
 
 int nc_h5_attr_raw(hid_t obj, const char *name, hid_t type, uint64_t n, const void *values)
 {
 	auto_hid hid_t space = n ? list_space(n) : H5Screate(H5S_SCALAR);
 
-	return writer_attrs_put(obj, name, type, type, space, values);
+	return attrs_put(obj, name, type, type, space, values);
 }
 
 static bool ascii(const struct ds_text *t)
@@ -53,9 +53,8 @@ static bool ascii(const struct ds_text *t)
 	return true;
 }
 
-/* writer_attrs_put_strings - write a list of variable-length strings. */
-static int writer_attrs_put_strings(const struct nc_builder *b, hid_t obj,
-				    const struct nc_attr *at)
+/* attrs_put_strings - write a list of variable-length strings. */
+static int attrs_put_strings(const struct nc_builder *b, hid_t obj, const struct nc_attr *at)
 {
 	const struct dtype t = {.kind = DT_VSTRING};
 	uint64_t n = at->src->n;
@@ -70,7 +69,7 @@ static int writer_attrs_put_strings(const struct nc_builder *b, hid_t obj,
 		rc = list[i] ? 0 : -1;
 	}
 	if (!rc)
-		rc = writer_attrs_put(obj, at->name, type, type, space, n ? list : NULL);
+		rc = attrs_put(obj, at->name, type, type, space, n ? list : NULL);
 	for (uint64_t i = 0; list && i < n; i++)
 		free(list[i]);
 	free(list);
@@ -105,11 +104,10 @@ static int put_lists(const struct nc_builder *b, hid_t obj, const struct nc_attr
 		list[i] = (hvl_t){.len = n / base->size, .p = room + total};
 		total += n;
 	}
-	return writer_attrs_put(obj, at->name, type, mem, space, src->n ? list : NULL);
+	return attrs_put(obj, at->name, type, mem, space, src->n ? list : NULL);
 }
 
-static int writer_attrs_put_values(const struct nc_builder *b, hid_t obj,
-				   const struct nc_attr *at)
+static int attrs_put_values(const struct nc_builder *b, hid_t obj, const struct nc_attr *at)
 {
 	struct dtype as = at->as;
 	auto_hid hid_t type = -1;
@@ -118,11 +116,10 @@ static int writer_attrs_put_values(const struct nc_builder *b, hid_t obj,
 
 	as.big_endian = false;
 	type = nc_h5_type(b, &as, at->type);
-	return writer_attrs_put(obj, at->name, type, mem, space,
-				at->src->n ? at->src->data : NULL);
+	return attrs_put(obj, at->name, type, mem, space, at->src->n ? at->src->data : NULL);
 }
 
-static int writer_attrs_put_one(const struct nc_builder *b, hid_t obj, const struct nc_attr *at)
+static int attrs_put_one(const struct nc_builder *b, hid_t obj, const struct nc_attr *at)
 {
 	static const struct ds_text empty;
 	const struct ds_text *t = at->src->n ? at->src->strings : &empty;
@@ -131,18 +128,18 @@ static int writer_attrs_put_one(const struct nc_builder *b, hid_t obj, const str
 	case NC_ATTR_TEXT:
 		return nc_h5_attr_text(obj, at->name, t->s, t->len, !ascii(t));
 	case NC_ATTR_STRINGS:
-		return writer_attrs_put_strings(b, obj, at);
+		return attrs_put_strings(b, obj, at);
 	case NC_ATTR_LISTS:
 		return put_lists(b, obj, at);
 	default:
-		return writer_attrs_put_values(b, obj, at);
+		return attrs_put_values(b, obj, at);
 	}
 }
 
 int nc_h5_attrs(const struct nc_builder *b, hid_t obj, const struct nc_attrs *attrs)
 {
 	for (uint32_t i = 0; i < attrs->n; i++)
-		if (writer_attrs_put_one(b, obj, &attrs->list[i]) < 0)
+		if (attrs_put_one(b, obj, &attrs->list[i]) < 0)
 			return -1;
 	return 0;
 }

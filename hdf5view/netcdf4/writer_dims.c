@@ -71,7 +71,7 @@ struct uses {
 	struct nc_use *list;
 };
 
-static uint32_t writer_dims_axis_dim(const struct nc_builder *b, uint32_t array, uint32_t axis)
+static uint32_t dims_axis_dim(const struct nc_builder *b, uint32_t array, uint32_t axis)
 {
 	const struct ds_array *a = &b->ds->arrays[array];
 
@@ -91,13 +91,13 @@ static void count_uses(const struct nc_builder *b, struct uses *u)
 {
 	for (uint32_t i = 0; i < b->ds->n_arrays; i++)
 		for (uint32_t k = 0; k < attached(b, i); k++)
-			u->first[writer_dims_axis_dim(b, i, k) + 1]++;
+			u->first[dims_axis_dim(b, i, k) + 1]++;
 	for (uint32_t d = 0; d < b->m->n_dims; d++)
 		u->first[d + 1] += u->first[d];
 }
 
-/* writer_dims_gather - gather all uses by dimension, in the order of arrays. Returns 0 or -1. */
-static int writer_dims_gather(const struct nc_builder *b, struct uses *u)
+/* dims_gather - gather all uses by dimension, in the order of arrays. Returns 0 or -1. */
+static int dims_gather(const struct nc_builder *b, struct uses *u)
 {
 	auto_free uint64_t *at = NULL;
 
@@ -113,7 +113,7 @@ static int writer_dims_gather(const struct nc_builder *b, struct uses *u)
 		at[d] = u->first[d];
 	for (uint32_t i = 0; i < b->ds->n_arrays; i++)
 		for (uint32_t k = 0; k < attached(b, i); k++)
-			u->list[at[writer_dims_axis_dim(b, i, k)]++] =
+			u->list[at[dims_axis_dim(b, i, k)]++] =
 				(struct nc_use){.set = b->arrays[i], .axis = (int32_t)k};
 	return 0;
 }
@@ -145,15 +145,14 @@ static int put_references(hid_t set, const struct uses *u, uint32_t dim)
 					 u->list + u->first[dim]);
 }
 
-static int writer_dims_put_list(const struct nc_builder *b, hid_t set, uint32_t array,
-				uint32_t rank)
+static int dims_put_list(const struct nc_builder *b, hid_t set, uint32_t array, uint32_t rank)
 {
 	auto_hid hid_t type = H5Tvlen_create(H5T_STD_REF_OBJ);
 	hobj_ref_t refs[NC_RANK_LIMIT];
 	hvl_t list[NC_RANK_LIMIT];
 
 	for (uint32_t k = 0; k < rank; k++) {
-		uint32_t d = writer_dims_axis_dim(b, array, k);
+		uint32_t d = dims_axis_dim(b, array, k);
 		uint32_t scale = b->m->dims[d].scale;
 
 		refs[k] = scale == DS_NONE ? b->scales[d] : b->arrays[scale];
@@ -168,12 +167,12 @@ static int put_coordinates(const struct nc_builder *b, hid_t set, uint32_t array
 	int32_t ids[NC_RANK_LIMIT];
 
 	for (uint32_t k = 0; k < rank; k++)
-		ids[k] = (int32_t)b->m->dims[writer_dims_axis_dim(b, array, k)].id;
+		ids[k] = (int32_t)b->m->dims[dims_axis_dim(b, array, k)].id;
 	return nc_h5_attr_raw(set, "_Netcdf4Coordinates", H5T_NATIVE_INT32, rank, ids);
 }
 
-/* writer_dims_tie - write all attributes of one variable's dimensions. */
-static int writer_dims_tie(struct nc_builder *b, uint32_t array, const struct uses *u)
+/* dims_tie - write all attributes of one variable's dimensions. */
+static int dims_tie(struct nc_builder *b, uint32_t array, const struct uses *u)
 {
 	const struct nc_array *x = &b->m->arrays[array];
 	uint32_t rank = nc_rank(&b->ds->arrays[array]);
@@ -185,7 +184,7 @@ static int writer_dims_tie(struct nc_builder *b, uint32_t array, const struct us
 	    (nc_h5_mark(set, x->name, (int32_t)b->m->dims[x->scale_of].id) < 0 ||
 	     put_references(set, u, x->scale_of) < 0))
 		return -1;
-	if (x->scale_of == DS_NONE && rank > 0 && writer_dims_put_list(b, set, array, rank) < 0)
+	if (x->scale_of == DS_NONE && rank > 0 && dims_put_list(b, set, array, rank) < 0)
 		return -1;
 	if (rank > 0 && put_coordinates(b, set, array, rank) < 0)
 		return -1;
@@ -206,13 +205,13 @@ static int tie_dim(struct nc_builder *b, uint32_t dim, const struct uses *u)
 int nc_h5_scales(struct nc_builder *b, struct err *e)
 {
 	struct uses u = {0};
-	int rc = writer_dims_gather(b, &u) < 0 ? err_nomem(e) : 0;
+	int rc = dims_gather(b, &u) < 0 ? err_nomem(e) : 0;
 
 	for (uint32_t d = 0; d < b->m->n_dims && !rc; d++)
 		if (b->m->dims[d].scale == DS_NONE && tie_dim(b, d, &u) < 0)
 			rc = nc_h5_fail(b, b->m->dims[d].group, DS_NONE, e);
 	for (uint32_t i = 0; i < b->ds->n_arrays && !rc; i++)
-		if (b->m->arrays[i].name && writer_dims_tie(b, i, &u) < 0)
+		if (b->m->arrays[i].name && dims_tie(b, i, &u) < 0)
 			rc = nc_h5_fail(b, 0, i, e);
 	free(u.first);
 	free(u.list);

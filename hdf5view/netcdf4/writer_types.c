@@ -12,9 +12,9 @@ static bool host_is_big(void)
 	return *(const uint8_t *)&one == 0;
 }
 
-/* writer_types_whole - the library's integer type by size, sign and byte order. Borrowed; -1:
+/* types_whole - the library's integer type by size, sign and byte order. Borrowed; -1:
  * none. */
-static hid_t writer_types_whole(uint32_t size, bool is_signed, bool big)
+static hid_t types_whole(uint32_t size, bool is_signed, bool big)
 {
 	switch (size) {
 	case 1:
@@ -33,8 +33,8 @@ static hid_t writer_types_whole(uint32_t size, bool is_signed, bool big)
 	}
 }
 
-/* writer_types_half - IEEE 754 binary16. New. */
-static hid_t writer_types_half(bool big)
+/* types_half - IEEE 754 binary16. New. */
+static hid_t types_half(bool big)
 {
 	hid_t t = H5Tcopy(big ? H5T_IEEE_F32BE : H5T_IEEE_F32LE);
 
@@ -49,14 +49,14 @@ static hid_t writer_types_half(bool big)
 static hid_t floating(uint32_t size, bool big)
 {
 	if (size == 2)
-		return writer_types_half(big);
+		return types_half(big);
 	if (size == 4)
 		return H5Tcopy(big ? H5T_IEEE_F32BE : H5T_IEEE_F32LE);
 	return size == 8 ? H5Tcopy(big ? H5T_IEEE_F64BE : H5T_IEEE_F64LE) : -1;
 }
 
-/* writer_types_text - the type of variable-length strings. Returns a new id. */
-static hid_t writer_types_text(void)
+/* types_text - the type of variable-length strings. Returns a new id. */
+static hid_t types_text(void)
 {
 	hid_t t = H5Tcopy(H5T_C_S1);
 
@@ -67,15 +67,15 @@ static hid_t writer_types_text(void)
 	return t;
 }
 
-/* writer_types_number - a plain type in its own byte order. Returns a new id; -1. */
-static hid_t writer_types_number(const struct dtype *t, bool big)
+/* types_number - a plain type in its own byte order. Returns a new id; -1. */
+static hid_t types_number(const struct dtype *t, bool big)
 {
 	switch (t->kind) {
 	case DT_BOOL:
 		return H5Tcopy(H5T_STD_I8LE);
 	case DT_INT:
 	case DT_UINT: {
-		hid_t own = writer_types_whole(t->size, t->kind == DT_INT, big);
+		hid_t own = types_whole(t->size, t->kind == DT_INT, big);
 
 		return own < 0 ? -1 : H5Tcopy(own);
 	}
@@ -84,7 +84,7 @@ static hid_t writer_types_number(const struct dtype *t, bool big)
 	case DT_STRING:
 		return H5Tcopy(H5T_C_S1);
 	case DT_VSTRING:
-		return writer_types_text();
+		return types_text();
 	default:
 		return -1;
 	}
@@ -103,28 +103,27 @@ static hid_t complex(const struct dtype *t, bool big)
 	return out;
 }
 
-/* writer_types_making - fields: nc_types of the fields, or NULL for types in memory, in host
+/* types_making - fields: nc_types of the fields, or NULL for types in memory, in host
  * order. */
-struct writer_types_making {
+struct types_making {
 	const struct nc_builder *b;
 	const uint32_t *fields;
 	bool host;
 };
 
-static hid_t writer_types_make(const struct writer_types_making *x, const struct dtype *t);
+static hid_t types_make(const struct types_making *x, const struct dtype *t);
 
 /* field_type - the type of a field with its dimensions; a string is an array of characters.
  * Returns a new id. */
-static hid_t field_type(const struct writer_types_making *x, const struct dt_field *f,
-			uint32_t named)
+static hid_t field_type(const struct types_making *x, const struct dt_field *f, uint32_t named)
 {
-	struct writer_types_making inner = {.b = x->b, .host = x->host};
+	struct types_making inner = {.b = x->b, .host = x->host};
 	hsize_t dims[NC_RANK_LIMIT];
 	unsigned rank = 0;
 	auto_hid hid_t one = -1;
 	hid_t out;
 
-	one = named == DS_NONE ? writer_types_make(&inner, &f->type)
+	one = named == DS_NONE ? types_make(&inner, &f->type)
 			       : nc_h5_type(x->b, &f->type, named);
 	if (one < 0 || f->rank + 1 > NC_RANK_LIMIT)
 		return -1;
@@ -139,7 +138,7 @@ static hid_t field_type(const struct writer_types_making *x, const struct dt_fie
 	return out;
 }
 
-static hid_t compound(const struct writer_types_making *x, const struct dtype *t)
+static hid_t compound(const struct types_making *x, const struct dtype *t)
 {
 	hid_t out = H5Tcreate(H5T_COMPOUND, t->size);
 	struct arena names;
@@ -159,9 +158,9 @@ static hid_t compound(const struct writer_types_making *x, const struct dtype *t
 	return ok ? out : -1;
 }
 
-/* writer_types_make - make an unnamed type. nc_type_check has checked its depth. Returns a new
+/* types_make - make an unnamed type. nc_type_check has checked its depth. Returns a new
  * id. */
-static hid_t writer_types_make(const struct writer_types_making *x, const struct dtype *t)
+static hid_t types_make(const struct types_making *x, const struct dtype *t)
 {
 	bool big = x->host ? host_is_big() : t->big_endian;
 
@@ -174,33 +173,33 @@ static hid_t writer_types_make(const struct writer_types_making *x, const struct
 		return H5Tcreate(H5T_OPAQUE, t->size);
 	case DT_VLEN: {
 		auto_hid hid_t base =
-			writer_types_number(t->base, x->host ? big : t->base->big_endian);
+			types_number(t->base, x->host ? big : t->base->big_endian);
 
 		return base < 0 ? -1 : H5Tvlen_create(base);
 	}
 	default:
-		return writer_types_number(t, big);
+		return types_number(t, big);
 	}
 }
 
 hid_t nc_h5_type(const struct nc_builder *b, const struct dtype *t, uint32_t type)
 {
-	struct writer_types_making x = {.b = b};
+	struct types_making x = {.b = b};
 
 	if (type == DS_NONE)
-		return writer_types_make(&x, t);
+		return types_make(&x, t);
 	return H5Iinc_ref(b->types[type]) < 0 ? -1 : b->types[type];
 }
 
 hid_t nc_h5_type_host(const struct nc_builder *b, const struct dtype *t)
 {
-	struct writer_types_making x = {.b = b, .host = true};
+	struct types_making x = {.b = b, .host = true};
 
-	return writer_types_make(&x, t);
+	return types_make(&x, t);
 }
 
-/* writer_types_commit - give a type its name. */
-static int writer_types_commit(struct nc_builder *b, const struct nc_type *t, hid_t type)
+/* types_commit - give a type its name. */
+static int types_commit(struct nc_builder *b, const struct nc_type *t, hid_t type)
 {
 	auto_hid hid_t tcpl = H5Pcreate(H5P_DATATYPE_CREATE);
 	hid_t group = nc_h5_group(b, t->group);
@@ -228,16 +227,16 @@ static int take_type(hid_t group, const char *name, hid_t *type)
 int nc_h5_make_type(struct nc_builder *b, uint32_t i)
 {
 	const struct nc_type *t = &b->m->types[i];
-	struct writer_types_making x = {.b = b, .fields = t->fields};
+	struct types_making x = {.b = b, .fields = t->fields};
 
 	hid_t group = nc_h5_group(b, t->group);
 
-	b->types[i] = writer_types_make(&x, t->type);
+	b->types[i] = types_make(&x, t->type);
 	if (b->types[i] < 0 || group < 0)
 		return -1;
 	if (H5Lexists(group, t->name, H5P_DEFAULT) > 0)
 		return take_type(group, t->name, &b->types[i]);
-	return writer_types_commit(b, t, b->types[i]);
+	return types_commit(b, t, b->types[i]);
 }
 
 int nc_h5_types(struct nc_builder *b, struct err *e)

@@ -19,37 +19,33 @@ struct copying {
 	const char *const *without;
 };
 
-static herr_t copy_one(hid_t from, const char *name, const H5A_info_t *info, void *arg)
+static herr_t copy_one(hid_t from, const char *name, const H5A_info_t *info NZ_UNUSED,
+		       void *arg)
 {
 	const struct copying *x = arg;
-	auto_hid hid_t at = -1, type = -1, space = -1, out = -1, acpl = -1;
+	auto_attr struct hdf5_sink_attr a = {0};
+	auto_hid hid_t out = -1, acpl = -1;
 	auto_free uint8_t *p = NULL;
-	hssize_t n;
 	size_t bytes;
 	int rc = 0;
 
-	(void)info;
 	for (size_t i = 0; x->without && x->without[i]; i++)
 		if (strcmp(name, x->without[i]) == 0)
 			return 0;
-	at = H5Aopen(from, name, H5P_DEFAULT);
-	type = at < 0 ? -1 : H5Aget_type(at);
-	space = at < 0 ? -1 : H5Aget_space(at);
-	acpl = at < 0 ? -1 : H5Aget_create_plist(at);
-	n = space < 0 || type < 0 ? -1 : H5Sget_simple_extent_npoints(space);
-	if (n < 0 || acpl < 0 || ckd_mul(&bytes, (size_t)n, H5Tget_size(type)))
+	acpl = hdf5_sink_attr_open(from, name, &a) ? H5Aget_create_plist(a.at) : -1;
+	if (acpl < 0 || ckd_mul(&bytes, (size_t)a.n, H5Tget_size(a.type)))
 		return -1;
-	out = H5Acreate2(x->to, name, type, space, acpl, H5P_DEFAULT);
+	out = H5Acreate2(x->to, name, a.type, a.space, acpl, H5P_DEFAULT);
 	if (out < 0)
 		return -1;
 	if (bytes == 0)
 		return 0;
 	p = alloc_array(bytes, 1);
-	if (!p || H5Aread(at, type, p) < 0)
+	if (!p || H5Aread(a.at, a.type, p) < 0)
 		return -1;
-	rc = H5Awrite(out, type, p) < 0 ? -1 : 0;
-	if (H5Tdetect_class(type, H5T_VLEN) > 0 || H5Tdetect_class(type, H5T_STRING) > 0)
-		(void)H5Dvlen_reclaim(type, space, H5P_DEFAULT, p);
+	rc = H5Awrite(out, a.type, p) < 0 ? -1 : 0;
+	if (H5Tdetect_class(a.type, H5T_VLEN) > 0 || H5Tdetect_class(a.type, H5T_STRING) > 0)
+		(void)H5Dvlen_reclaim(a.type, a.space, H5P_DEFAULT, p);
 	return rc;
 }
 
@@ -69,55 +65,24 @@ int hdf5_sink_attrs_copy(hid_t from, hid_t to, const char *const *without)
 
 /* ---- the same type ---- */
 
-/* there - an existing attribute. */
-struct there {
-	hid_t at, type, space;
-	hssize_t n;
-};
-
-static void there_release(struct there *x)
-{
-	h5_id_close(&x->space);
-	h5_id_close(&x->type);
-	h5_id_close(&x->at);
-}
-
-static bool there_open(hid_t obj, const char *name, struct there *x)
-{
-	*x = (struct there){.at = -1, .type = -1, .space = -1, .n = -1};
-	if (H5Aexists(obj, name) <= 0)
-		return false;
-	x->at = H5Aopen(obj, name, H5P_DEFAULT);
-	x->type = x->at < 0 ? -1 : H5Aget_type(x->at);
-	x->space = x->at < 0 ? -1 : H5Aget_space(x->at);
-	x->n = x->space < 0 ? -1 : H5Sget_simple_extent_npoints(x->space);
-	return x->n >= 0 && x->type >= 0;
-}
-
 /* put_as - replace the attribute by n values of a type. mem: the type of p. */
-static int put_as(hid_t obj, const char *name, struct there *x, hid_t type, hid_t mem,
+static int put_as(hid_t obj, const char *name, struct hdf5_sink_attr *x, hid_t type, hid_t mem,
 		  uint64_t n, const void *p)
 {
 	hsize_t dim = n;
 	auto_hid hid_t space = -1, at = -1, keep = H5Tcopy(type);
 
 	/* the same dataspace if the number is unchanged */
-	if ((uint64_t)x->n == n && n > 0 && H5Tequal(type, x->type) > 0)
+	if (x->n == n && n > 0 && H5Tequal(type, x->type) > 0)
 		return H5Awrite(x->at, mem, p) < 0 ? -1 : 0;
-	space = (uint64_t)x->n == n ? H5Scopy(x->space)
-		: n == 0            ? H5Screate(H5S_NULL)
-				    : H5Screate_simple(1, &dim, NULL);
-	there_release(x);
-	*x = (struct there){.at = -1, .type = -1, .space = -1, .n = -1};
+	space = x->n == n ? H5Scopy(x->space)
+		: n == 0  ? H5Screate(H5S_NULL)
+			  : H5Screate_simple(1, &dim, NULL);
+	hdf5_sink_attr_close(x);
 	if (keep < 0 || space < 0 || H5Adelete(obj, name) < 0)
 		return -1;
 	at = H5Acreate2(obj, name, keep, space, H5P_DEFAULT, H5P_DEFAULT);
 	return at < 0 || (n > 0 && H5Awrite(at, mem, p) < 0) ? -1 : 0;
-}
-
-static bool hdf5_sink_attrs_is_text(const struct ds_attr *a)
-{
-	return a->type.kind == DT_STRING || a->type.kind == DT_VSTRING;
 }
 
 static bool is_ascii(const struct ds_text *t)
@@ -129,7 +94,8 @@ static bool is_ascii(const struct ds_text *t)
 }
 
 /* vlen_text - write variable-length strings, if the attribute has that type. Returns 1: done. */
-static int vlen_text(hid_t obj, const char *name, struct there *x, const struct ds_attr *a)
+static int vlen_text(hid_t obj, const char *name, struct hdf5_sink_attr *x,
+		     const struct ds_attr *a)
 {
 	auto_hid hid_t type = H5Tcopy(x->type);
 	auto_free char **list = alloc_array(a->n, sizeof(*list));
@@ -150,7 +116,8 @@ static int vlen_text(hid_t obj, const char *name, struct there *x, const struct 
 
 /* fixed_text - write one fixed-size string, if the attribute is one, at exactly its new length, as
  * in netCDF-C. Returns 1: done; 0: no. */
-static int fixed_text(hid_t obj, const char *name, struct there *x, const struct ds_attr *a)
+static int fixed_text(hid_t obj, const char *name, struct hdf5_sink_attr *x,
+		      const struct ds_attr *a)
 {
 	const struct ds_text *t = a->strings;
 	auto_hid hid_t type = H5Tcopy(x->type);
@@ -217,15 +184,15 @@ static bool numbers_say(const struct ds_attr *a, hid_t mem, hid_t type)
 	       memcmp(p, a->data, (size_t)a->n * a->type.size) == 0;
 }
 
-static bool hdf5_sink_attrs_is_number(const struct dtype *t)
+static bool attrs_is_number(const struct dtype *t)
 {
 	return t->kind == DT_INT || t->kind == DT_UINT || t->kind == DT_FLOAT;
 }
 
-/* hdf5_sink_attrs_put_number - write numbers in the existing type. Returns 1: done; 0: the type
+/* attrs_put_number - write numbers in the existing type. Returns 1: done; 0: the type
  * cannot represent them. */
-static int hdf5_sink_attrs_put_number(struct h5_sink *s, hid_t obj, const char *name,
-				      struct there *x, const struct ds_attr *a)
+static int attrs_put_number(struct h5_sink *s, hid_t obj, const char *name,
+			    struct hdf5_sink_attr *x, const struct ds_attr *a)
 {
 	H5T_class_t class = H5Tget_class(x->type);
 	auto_hid hid_t mem = nc_h5_type_host(&s->b, &a->type), type = H5Tcopy(x->type);
@@ -237,33 +204,25 @@ static int hdf5_sink_attrs_put_number(struct h5_sink *s, hid_t obj, const char *
 	return put_as(obj, name, x, type, mem, a->n, a->data) < 0 ? -1 : 1;
 }
 
-/* hdf5_sink_attrs_put_same - write the value in the existing type. Returns 1: done; 0: not
+/* attrs_put_same - write the value in the existing type. Returns 1: done; 0: not
  * possible; -1. */
-static int hdf5_sink_attrs_put_same(struct h5_sink *s, hid_t obj, const char *name,
-				    const struct ds_attr *a)
+static int attrs_put_same(struct h5_sink *s, hid_t obj, const char *name,
+			  const struct ds_attr *a)
 {
-	struct there x;
-	int rc = 0;
+	auto_attr struct hdf5_sink_attr x = {0};
 
-	if (there_open(obj, name, &x)) {
-		if (hdf5_sink_attrs_is_text(a) && H5Tget_class(x.type) == H5T_STRING &&
-		    a->strings)
-			rc = H5Tis_variable_str(x.type) > 0 ? vlen_text(obj, name, &x, a)
-							    : fixed_text(obj, name, &x, a);
-		else if (hdf5_sink_attrs_is_number(&a->type) && a->data)
-			rc = hdf5_sink_attrs_put_number(s, obj, name, &x, a);
-	}
-	there_release(&x);
-	return rc;
+	if (!hdf5_sink_attr_open(obj, name, &x))
+		return 0;
+	if ((a->type.kind == DT_STRING || a->type.kind == DT_VSTRING) && a->strings &&
+	    H5Tget_class(x.type) == H5T_STRING)
+		return H5Tis_variable_str(x.type) > 0 ? vlen_text(obj, name, &x, a)
+						      : fixed_text(obj, name, &x, a);
+	if (attrs_is_number(&a->type) && a->data)
+		return attrs_put_number(s, obj, name, &x, a);
+	return 0;
 }
 
 /* ---- _FillValue ---- */
-
-/* has_chunks - whether the dataset has storage, so that missing elements are the fill value. */
-static bool has_chunks(hid_t set)
-{
-	return H5Dget_storage_size(set) > 0;
-}
 
 /* fill_stays - whether missing elements read as the same value as before. */
 static bool fill_stays(struct h5_sink *s, uint32_t array)
@@ -282,7 +241,7 @@ static int check_fill(struct h5_sink *s, uint32_t array, hid_t *set, struct err 
 {
 	if (fill_stays(s, array))
 		return 0;
-	if (has_chunks(*set))
+	if (H5Dget_storage_size(*set) > 0) /* missing elements are the fill value */
 		return err_set(e, -EOPNOTSUPP,
 			       "the fill value of a variable with data cannot be changed: "
 			       "write the data to a new variable");
@@ -296,7 +255,7 @@ static int check_fill(struct h5_sink *s, uint32_t array, hid_t *set, struct err 
 
 /* ---- operations ---- */
 
-static const struct nc_attr *hdf5_sink_attrs_decided(const struct nc_attrs *l, const char *name)
+static const struct nc_attr *attrs_decided(const struct nc_attrs *l, const char *name)
 {
 	for (uint32_t i = 0; i < l->n; i++)
 		if (strcmp(l->list[i].src->name, name) == 0)
@@ -312,7 +271,7 @@ static const struct nc_attr *further(struct h5_sink *s, uint32_t group, uint32_t
 	const struct ds_array *x = array == DS_NONE ? NULL : &s->view.ds.arrays[array];
 	const struct ds_group *g = &s->view.ds.groups[group];
 
-	if (!hdf5_sink_attrs_is_number(&a->type) ||
+	if (!attrs_is_number(&a->type) ||
 	    ds_attr_find(x ? x->attrs : g->attrs, x ? x->n_attrs : g->n_attrs, a->name))
 		return NULL;
 	*room = (struct nc_attr){.name = a->name,
@@ -323,58 +282,46 @@ static const struct nc_attr *further(struct h5_sink *s, uint32_t group, uint32_t
 	return room;
 }
 
-static hid_t hdf5_sink_attrs_object_of(struct h5_sink *s, uint32_t group, uint32_t array)
+static hid_t attrs_object_of(struct h5_sink *s, uint32_t group, uint32_t array)
 {
 	if (array != DS_NONE)
 		return hdf5_sink_object(s, s->arrays[array].addr);
 	return hdf5_sink_object(s, s->b.groups[group]);
 }
 
-/* hdf5_sink_attrs_put_new - write a new attribute. */
-static int hdf5_sink_attrs_put_new(struct h5_sink *s, hid_t obj, const struct nc_attr *at)
+/* attrs_fail - record a failure; the caller adds the object's path. */
+static int attrs_fail(struct h5_sink *s, struct err *e)
 {
-	const struct nc_attrs one = {.n = 1, .list = at};
-
-	if (H5Aexists(obj, at->name) > 0 && H5Adelete(obj, at->name) < 0)
-		return -1;
-	return nc_h5_attrs(&s->b, obj, &one);
+	return hdf5_sink_reason(s, "the HDF5 library cannot write it", e);
 }
 
-/* hdf5_sink_attrs_fail - record a failure; the caller adds the object's path. */
-static int hdf5_sink_attrs_fail(struct h5_sink *s, struct err *e)
-{
-	int rc = hdf5_sink_file_reason(s, e);
-
-	return rc ? rc : hdf5_sink_library(e, "the HDF5 library cannot write it");
-}
-
-static int hdf5_sink_attrs_set_attr(struct h5_sink *s, uint32_t group, uint32_t array,
-				    const struct ds_attr *a, struct err *e)
+static int attrs_set_attr(struct h5_sink *s, uint32_t group, uint32_t array,
+			  const struct ds_attr *a, struct err *e)
 {
 	const struct nc_attrs *l =
 		array == DS_NONE ? &s->m->groups[group].attrs : &s->m->arrays[array].attrs;
-	const struct nc_attr *at = hdf5_sink_attrs_decided(l, a->name);
+	const struct nc_attr *at = attrs_decided(l, a->name);
 	struct nc_attr room;
 	bool fill = array != DS_NONE && strcmp(a->name, "_FillValue") == 0;
-	auto_hid hid_t obj = hdf5_sink_attrs_object_of(s, group, array);
+	auto_hid hid_t obj = attrs_object_of(s, group, array);
 	int rc;
 
 	if (obj < 0)
-		return hdf5_sink_attrs_fail(s, e);
+		return attrs_fail(s, e);
 	if (!at)
 		at = further(s, group, array, a, &room);
 	if (!at)
 		return err_set(e, -EOPNOTSUPP,
 			       "netCDF-4 cannot store this attribute, or reserves its name");
 	rc = fill ? check_fill(s, array, &obj, e) : 0;
-	if (!rc)
-		rc = hdf5_sink_type_ready(s, at->type, e);
+	rc = rc ? rc : hdf5_sink_type_ready(s, at->type, e);
 	if (rc)
 		return rc;
-	rc = fill ? 0 : hdf5_sink_attrs_put_same(s, obj, at->name, at->src);
-	if (rc == 0)
-		rc = hdf5_sink_attrs_put_new(s, obj, at);
-	return rc < 0 ? hdf5_sink_attrs_fail(s, e) : 0;
+	rc = fill ? 0 : attrs_put_same(s, obj, at->name, at->src);
+	if (rc == 0 && H5Aexists(obj, at->name) > 0)
+		rc = H5Adelete(obj, at->name);
+	rc = rc ? rc : nc_h5_attrs(&s->b, obj, &(const struct nc_attrs){.n = 1, .list = at});
+	return rc < 0 ? attrs_fail(s, e) : 0;
 }
 
 int hdf5_sink_set_attr(struct h5_sink *s, uint32_t group, uint32_t array,
@@ -384,10 +331,10 @@ int hdf5_sink_set_attr(struct h5_sink *s, uint32_t group, uint32_t array,
 
 	if (rc)
 		return rc;
-	rc = hdf5_sink_attrs_set_attr(s, group, array, a, e);
+	rc = attrs_set_attr(s, group, array, a, e);
 	if (rc) {
 		rc = err_wrap(e, rc, "attribute '%.100s'", a->name);
-		rc = hdf5_sink_err_prefix_path(s, group, array, rc, e);
+		rc = nc_err_path(&s->view.ds, group, array, rc, e);
 	}
 	return rc;
 }
@@ -396,7 +343,7 @@ int hdf5_sink_remove_attr(struct h5_sink *s, uint32_t group, uint32_t array, con
 			  struct err *e)
 {
 	const char *own = nc_escape(&s->arena, name, NC_NAME_LIMIT);
-	auto_hid hid_t obj = hdf5_sink_attrs_object_of(s, group, array);
+	auto_hid hid_t obj = attrs_object_of(s, group, array);
 
 	if (!own)
 		return err_nomem(e);

@@ -33,8 +33,8 @@ void hdf5_sink_forget(struct h5_sink *s, uint32_t array)
 	x->seen = false;
 }
 
-/* hdf5_sink_chunks_make_place - close the least recently used dataset. */
-static void hdf5_sink_chunks_make_place(struct h5_sink *s)
+/* chunks_make_place - close the least recently used dataset. */
+static void chunks_make_place(struct h5_sink *s)
 {
 	uint32_t oldest = 0;
 
@@ -46,12 +46,6 @@ static void hdf5_sink_chunks_make_place(struct h5_sink *s)
 	h5_id_close(&s->arrays[s->open[oldest]].set);
 	s->arrays[s->open[oldest]].set = 0;
 	s->open[oldest] = s->open[--s->n_open];
-}
-
-static hid_t open_plain(struct h5_sink *s, uint64_t addr)
-{
-	/* H5Oopen_by_addr takes no access properties, and no cache is needed: chunks bypass it. */
-	return hdf5_sink_object(s, addr);
 }
 
 /* own_chain - the filters of a dataset that this sink made, with the parameters that it was
@@ -84,8 +78,8 @@ static int own_chain(struct h5_sink *s, struct hdf5_sink_array *x, hid_t dcpl)
 	return specs ? 0 : -1;
 }
 
-/* hdf5_sink_chunks_look - read the properties of an open dataset. */
-static int hdf5_sink_chunks_look(struct h5_sink *s, uint32_t array, struct err *e)
+/* chunks_look - read the properties of an open dataset. */
+static int chunks_look(struct h5_sink *s, uint32_t array, struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	struct hdf5_sink_array *x = &s->arrays[array];
@@ -141,8 +135,10 @@ int hdf5_sink_dataset(struct h5_sink *s, uint32_t array, hid_t *ret, struct err 
 		rc = hdf5_sink_require_in_file(s, array, e);
 		if (rc)
 			return rc;
-		hdf5_sink_chunks_make_place(s);
-		x->set = open_plain(s, x->addr);
+		chunks_make_place(s);
+		/* H5Oopen_by_addr takes no access properties, and no cache is needed: chunks
+		 * bypass it */
+		x->set = hdf5_sink_object(s, x->addr);
 		if (x->set < 0 || H5Iget_type(x->set) != H5I_DATASET) {
 			h5_id_close(&x->set);
 			x->set = 0;
@@ -151,7 +147,7 @@ int hdf5_sink_dataset(struct h5_sink *s, uint32_t array, hid_t *ret, struct err 
 		s->open[s->n_open++] = array;
 	}
 	if (!x->seen)
-		rc = hdf5_sink_chunks_look(s, array, e);
+		rc = chunks_look(s, array, e);
 	x->used = ++s->clock;
 	*ret = x->set;
 	return rc;
@@ -159,8 +155,8 @@ int hdf5_sink_dataset(struct h5_sink *s, uint32_t array, hid_t *ret, struct err 
 
 /* ---- properties for callers ---- */
 
-/* hdf5_sink_chunks_elsewhere - whether the data is in another file. */
-static int hdf5_sink_chunks_elsewhere(const struct h5_sink *s, uint32_t array, struct err *e)
+/* chunks_elsewhere - whether the data is in another file. */
+static int chunks_elsewhere(const struct h5_sink *s, uint32_t array, struct err *e)
 {
 	uint32_t r = s->arrays[array].real;
 	const struct ds_array *a = r == DS_NONE ? NULL : &s->real->g.base.ds.arrays[r];
@@ -193,17 +189,14 @@ int hdf5_sink_target(struct h5_sink *s, uint32_t array, struct sink_array *ret, 
 	hid_t set;
 	int rc = hdf5_sink_require_in_file(s, array, e);
 
-	if (!rc)
-		rc = hdf5_sink_dataset(s, array, &set, e);
+	rc = rc ? rc : hdf5_sink_dataset(s, array, &set, e);
 	if (!rc && x->chunked && !x->put && too_short(a, x)) {
 		rc = hdf5_sink_resize(s, array, e);
-		if (!rc)
-			rc = hdf5_sink_dataset(s, array, &set, e);
+		rc = rc ? rc : hdf5_sink_dataset(s, array, &set, e);
 	}
-	if (!rc)
-		rc = hdf5_sink_chunks_elsewhere(s, array, e);
+	rc = rc ? rc : chunks_elsewhere(s, array, e);
 	if (rc)
-		return hdf5_sink_err_prefix_path(s, 0, array, rc, e);
+		return nc_err_path(&s->view.ds, 0, array, rc, e);
 	*ret = (struct sink_array){0};
 	if (!x->chunked || dt_is_vlen(&a->type))
 		return 0;
@@ -215,15 +208,13 @@ int hdf5_sink_target(struct h5_sink *s, uint32_t array, struct sink_array *ret, 
 
 /* ---- locations of chunks ---- */
 
-/* hdf5_sink_chunks_box - a chunk's part of the dataspace. */
-struct hdf5_sink_chunks_box {
+/* chunks_box - a chunk's part of the dataspace. */
+struct chunks_box {
 	hsize_t at[NC_RANK_LIMIT], n[NC_RANK_LIMIT], whole[NC_RANK_LIMIT];
-	bool outside;
 };
 
 /* grow_to - extend a dataset on an unlimited dimension to a written chunk. */
-static int grow_to(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chunks_box *b,
-		   struct err *e)
+static int grow_to(struct h5_sink *s, uint32_t array, const struct chunks_box *b, struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	struct hdf5_sink_array *x = &s->arrays[array];
@@ -248,9 +239,9 @@ static int grow_to(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chu
 	return 0;
 }
 
-/* hdf5_sink_chunks_locate - chunk `linear` of target's grid. Returns 0; -EINVAL outside. */
-static int hdf5_sink_chunks_locate(struct h5_sink *s, uint32_t array, uint64_t linear,
-				   struct hdf5_sink_chunks_box *b, struct err *e)
+/* chunks_locate - chunk `linear` of target's grid. Returns 0; -EINVAL outside. */
+static int chunks_locate(struct h5_sink *s, uint32_t array, uint64_t linear,
+			 struct chunks_box *b, struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	const struct hdf5_sink_array *x = &s->arrays[array];
@@ -282,7 +273,7 @@ static int hdf5_sink_chunks_locate(struct h5_sink *s, uint32_t array, uint64_t l
 
 /* ---- writing ---- */
 
-static int write_stored(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chunks_box *b,
+static int write_stored(struct h5_sink *s, uint32_t array, const struct chunks_box *b,
 			uint32_t mask, const uint8_t *p, size_t n, struct err *e)
 {
 	const struct hdf5_sink_array *x = &s->arrays[array];
@@ -300,9 +291,9 @@ static int write_stored(struct h5_sink *s, uint32_t array, const struct hdf5_sin
 	return 0;
 }
 
-/* hdf5_sink_chunks_bits_of - a type to which numbers can be converted: for an enumeration, that of
+/* chunks_bits_of - a type to which numbers can be converted: for an enumeration, that of
  * its values. Returns a new id. */
-static hid_t hdf5_sink_chunks_bits_of(hid_t set)
+static hid_t chunks_bits_of(hid_t set)
 {
 	hid_t type = H5Dget_type(set), super;
 
@@ -314,7 +305,7 @@ static hid_t hdf5_sink_chunks_bits_of(hid_t set)
 }
 
 /* is_raw - whether a chunk has no filters in the file: the array ends inside it. */
-static bool is_raw(const struct hdf5_sink_array *x, const struct hdf5_sink_chunks_box *b)
+static bool is_raw(const struct hdf5_sink_array *x, const struct chunks_box *b)
 {
 	for (uint32_t d = 0; d < x->rank && x->raw_edges; d++)
 		if (b->at[d] + b->whole[d] > x->extent[d])
@@ -323,7 +314,7 @@ static bool is_raw(const struct hdf5_sink_array *x, const struct hdf5_sink_chunk
 }
 
 /* write_as_is - write a stored chunk; if it must have no filters, it is decoded first. */
-static int write_as_is(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chunks_box *b,
+static int write_as_is(struct h5_sink *s, uint32_t array, const struct chunks_box *b,
 		       const struct sink_chunk *c, struct err *e)
 {
 	struct hdf5_sink_array *x = &s->arrays[array];
@@ -356,7 +347,7 @@ static int as_in_file(struct h5_sink *s, uint32_t array, const struct sink_chunk
 	*ret_len = c->len;
 	if (!x->convert)
 		return 0;
-	file = hdf5_sink_chunks_bits_of(x->set);
+	file = chunks_bits_of(x->set);
 	mem = file < 0 ? -1 : h5_type_mem(file, false);
 	size = mem < 0 ? 0 : H5Tget_size(mem);
 	if (size == 0 || c->len % size != 0)
@@ -378,9 +369,8 @@ static int as_in_file(struct h5_sink *s, uint32_t array, const struct sink_chunk
 }
 
 /* write_encoded - encode the elements of a whole chunk with the built-in codecs and write them. */
-static int write_encoded(struct h5_sink *s, uint32_t array,
-			 const struct hdf5_sink_chunks_box *b, const struct sink_chunk *c,
-			 struct err *e)
+static int write_encoded(struct h5_sink *s, uint32_t array, const struct chunks_box *b,
+			 const struct sink_chunk *c, struct err *e)
 {
 	struct hdf5_sink_array *x = &s->arrays[array];
 	const uint8_t *p;
@@ -400,7 +390,7 @@ static int write_encoded(struct h5_sink *s, uint32_t array,
 }
 
 /* write_box - write elements through the library; only those inside the shape. */
-static int write_box(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chunks_box *b,
+static int write_box(struct h5_sink *s, uint32_t array, const struct chunks_box *b,
 		     hid_t mem_type, const void *p, bool whole, struct err *e)
 {
 	struct hdf5_sink_array *x = &s->arrays[array];
@@ -421,9 +411,20 @@ static int write_box(struct h5_sink *s, uint32_t array, const struct hdf5_sink_c
 		       : 0;
 }
 
-static int write_elements(struct h5_sink *s, uint32_t array,
-			  const struct hdf5_sink_chunks_box *b, const struct sink_chunk *c,
-			  struct err *e)
+/* filters_ready - check that the library can apply the filters. replaced: empty classes stand for
+ * some of them. */
+static int filters_ready(const struct hdf5_sink_array *x, bool replaced, struct err *e)
+{
+	for (uint32_t i = 0; i < x->chain.n; i++)
+		if (!h5_filter_ready(x->chain.specs[i].h5_id) || replaced)
+			return err_set(e, -EOPNOTSUPP,
+				       "filter %" PRIu32 " cannot be applied here",
+				       x->chain.specs[i].h5_id);
+	return 0;
+}
+
+static int write_elements(struct h5_sink *s, uint32_t array, const struct chunks_box *b,
+			  const struct sink_chunk *c, struct err *e)
 {
 	struct hdf5_sink_array *x = &s->arrays[array];
 	auto_hid hid_t type = H5Dget_type(x->set);
@@ -437,121 +438,64 @@ static int write_elements(struct h5_sink *s, uint32_t array,
 			want = 0;
 	if (!rc && (want == 0 || want != n))
 		rc = err_set(e, -EINVAL, "a chunk has %" PRIu64 " bytes, not %zu", want, n);
-	for (uint32_t i = 0; i < x->chain.n && !rc; i++)
-		if (!h5_filter_ready(x->chain.specs[i].h5_id) || s->filters.n > 0)
-			rc = err_set(e, -EOPNOTSUPP,
-				     "filter %" PRIu32 " cannot be applied here",
-				     x->chain.specs[i].h5_id);
+	rc = rc ? rc : filters_ready(x, s->filters.n > 0, e);
 	return rc ? rc : write_box(s, array, b, type, p, true, e);
 }
 
 /* ---- elements without a fixed size ---- */
 
-/* frames - the elements of a chunk inside the shape, for the library: char * or hvl_t. */
-struct frames {
-	const struct ds_array *a;
-	const struct hdf5_sink_chunks_box *b;
-	void *values;
-	uint64_t inside;
-	struct buf strings; /* with NULs */
-};
-
-static bool hdf5_sink_chunks_step(const struct frames *f, uint64_t *idx)
-{
-	bool inside = true;
-
-	for (uint32_t d = f->a->rank; d-- > 0;) {
-		if (++idx[d] < f->b->whole[d])
-			break;
-		idx[d] = 0;
-	}
-	for (uint32_t d = 0; d < f->a->rank; d++)
-		inside = inside && idx[d] < f->b->n[d];
-	return inside;
-}
-
-static int hdf5_sink_chunks_parse(struct frames *f, const struct sink_chunk *c, struct err *e)
-{
-	const bool text = f->a->type.kind == DT_VSTRING;
-	struct slice s = slice_of(c->p, c->len);
-	uint64_t idx[DS_RANK_MAX] = {0}, all = 1, i = 0;
-	uint8_t *at = buf_grow(&f->strings, c->len + 1);
-	bool inside = true;
-
-	if (!at)
-		return err_nomem(e);
-	for (uint32_t d = 0; d < f->a->rank; d++)
-		if (ckd_mul(&all, all, f->b->whole[d]))
-			return err_set(e, -ERANGE, "a chunk is too large");
-	for (uint64_t k = 0; k < all && slice_ok(&s); k++) {
-		uint32_t len = rd_le32(&s);
-		const uint8_t *bytes = rd_bytes(&s, len);
-
-		if (!slice_ok(&s) || (!text && len % f->a->type.base->size != 0))
-			break;
-		if (inside && text) { /* a frame has four bytes more than its string */
-			if (len)
-				memcpy(at, bytes, len);
-			at[len] = 0;
-			((char **)f->values)[i++] = (char *)at;
-			at += len + 1;
-		} else if (inside) {
-			((hvl_t *)f->values)[i++] = (hvl_t){.len = len / f->a->type.base->size,
-							    .p = (void *)(uintptr_t)bytes};
-		}
-		inside = hdf5_sink_chunks_step(f, idx);
-	}
-	return slice_ok(&s) && i == f->inside && s.len == 0
-		       ? 0
-		       : err_set(e, -EINVAL, "its elements end before the chunk does");
-}
-
-static int write_frames(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chunks_box *b,
+static int write_frames(struct h5_sink *s, uint32_t array, const struct chunks_box *b,
 			const struct sink_chunk *c, struct err *e)
 {
 	struct hdf5_sink_array *x = &s->arrays[array];
-	struct frames f = {.a = &s->view.ds.arrays[array], .b = b, .inside = 1};
+	struct nc_frames f = {.a = &s->view.ds.arrays[array], .count = b->n, .inside = 1};
 	auto_hid hid_t type = H5Dget_type(x->set),
 		       mem = type < 0 ? -1 : h5_type_mem(type, false);
-	int rc = 0;
+	size_t left = 0;
+	uint8_t *p;
+	int rc;
 
 	for (uint32_t d = 0; d < x->rank; d++)
 		f.inside *= b->n[d]; /* each has taken four bytes, or parse fails */
 	if (f.inside > c->len / 4)
 		return err_set(e, -EINVAL, "its elements end before the chunk does");
-	for (uint32_t i = 0; i < x->chain.n && !rc; i++)
-		if (!h5_filter_ready(x->chain.specs[i].h5_id))
-			rc = err_set(e, -EOPNOTSUPP,
-				     "filter %" PRIu32 " cannot be applied here",
-				     x->chain.specs[i].h5_id);
-	buf_init(&f.strings, SIZE_MAX);
+	rc = filters_ready(x, false, e);
+	buf_clear(&s->room2);
+	p = buf_grow(&s->room2, c->len + 1);
 	f.values = alloc_array(f.inside, sizeof(hvl_t));
-	if (!rc)
-		rc = f.values ? hdf5_sink_chunks_parse(&f, c, e) : err_nomem(e);
-	if (!rc)
-		rc = write_box(s, array, b, mem, f.values, false, e);
+	if (!rc && (!p || !f.values))
+		rc = err_nomem(e);
+	if (!rc && c->len)
+		memcpy(p, c->p, c->len);
+	if (!rc && (!nc_frames_parse(&f, p, c->len, &left) || left > 0))
+		rc = err_set(e, -EINVAL, "its elements end before the chunk does");
+	rc = rc ? rc : write_box(s, array, b, mem, f.values, false, e);
 	free(f.values);
-	buf_release(&f.strings);
 	return rc;
 }
 
 /* ---- operations ---- */
+
+/* chunk_at - open the dataset, and find the place of a chunk to be written. */
+static int chunk_at(struct h5_sink *s, uint32_t array, uint64_t linear, struct chunks_box *b,
+		    struct err *e)
+{
+	hid_t set;
+	int rc = hdf5_sink_dataset(s, array, &set, e);
+
+	rc = rc ? rc : chunks_elsewhere(s, array, e);
+	return rc ? rc : chunks_locate(s, array, linear, b, e);
+}
 
 int hdf5_sink_put(struct h5_sink *s, uint32_t array, uint64_t linear,
 		  const struct sink_chunk *c, struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	struct hdf5_sink_array *x = &s->arrays[array];
-	struct hdf5_sink_chunks_box b = {0};
-	hid_t set;
-	int rc = hdf5_sink_dataset(s, array, &set, e);
+	struct chunks_box b = {0};
+	int rc = chunk_at(s, array, linear, &b, e);
 
-	if (!rc)
-		rc = hdf5_sink_chunks_elsewhere(s, array, e);
-	if (!rc)
-		rc = hdf5_sink_chunks_locate(s, array, linear, &b, e);
-	if (!rc)
-		rc = grow_to(s, array, &b, e);
+	rc = rc ? rc : grow_to(s, array, &b, e);
 	if (!rc && dt_is_vlen(&a->type))
 		rc = write_frames(s, array, &b, c, e);
 	else if (!rc && c->stored && x->chunked && !x->convert)
@@ -563,11 +507,11 @@ int hdf5_sink_put(struct h5_sink *s, uint32_t array, uint64_t linear,
 	else if (!rc)
 		rc = write_elements(s, array, &b, c, e);
 	x->put = true;
-	return rc ? hdf5_sink_err_prefix_path(s, 0, array, rc, e) : 0;
+	return rc ? nc_err_path(&s->view.ds, 0, array, rc, e) : 0;
 }
 
 /* drop_frames - write the fill value to every element. */
-static int drop_frames(struct h5_sink *s, uint32_t array, const struct hdf5_sink_chunks_box *b,
+static int drop_frames(struct h5_sink *s, uint32_t array, const struct chunks_box *b,
 		       struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
@@ -594,7 +538,7 @@ static int drop_frames(struct h5_sink *s, uint32_t array, const struct hdf5_sink
 }
 
 /* exists - whether a chunk was ever written. */
-static bool exists(const struct hdf5_sink_array *x, const struct hdf5_sink_chunks_box *b)
+static bool exists(const struct hdf5_sink_array *x, const struct chunks_box *b)
 {
 	hsize_t n = 0;
 
@@ -606,8 +550,8 @@ static bool exists(const struct hdf5_sink_array *x, const struct hdf5_sink_chunk
 	return false;
 }
 
-static int drop_elements(struct h5_sink *s, uint32_t array,
-			 const struct hdf5_sink_chunks_box *b, struct err *e)
+static int drop_elements(struct h5_sink *s, uint32_t array, const struct chunks_box *b,
+			 struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	struct hdf5_sink_array *x = &s->arrays[array];
@@ -636,20 +580,16 @@ int hdf5_sink_drop(struct h5_sink *s, uint32_t array, uint64_t linear, struct er
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	struct hdf5_sink_array *x = &s->arrays[array];
-	struct hdf5_sink_chunks_box b = {0};
-	hid_t set;
-	int rc = hdf5_sink_dataset(s, array, &set, e);
+	struct chunks_box b = {0};
+	bool outside = false;
+	int rc = chunk_at(s, array, linear, &b, e);
 
-	if (!rc)
-		rc = hdf5_sink_chunks_elsewhere(s, array, e);
-	if (!rc)
-		rc = hdf5_sink_chunks_locate(s, array, linear, &b, e);
 	for (uint32_t d = 0; d < x->rank && !rc; d++)
-		b.outside |= b.at[d] >= x->extent[d];
-	if (!rc && !b.outside && dt_is_vlen(&a->type))
+		outside |= b.at[d] >= x->extent[d];
+	if (!rc && !outside && dt_is_vlen(&a->type))
 		rc = grow_to(s, array, &b, e) ? e->code : drop_frames(s, array, &b, e);
-	else if (!rc && !b.outside && exists(x, &b))
+	else if (!rc && !outside && exists(x, &b))
 		rc = drop_elements(s, array, &b, e);
 	x->put = true;
-	return rc ? hdf5_sink_err_prefix_path(s, 0, array, rc, e) : 0;
+	return rc ? nc_err_path(&s->view.ds, 0, array, rc, e) : 0;
 }

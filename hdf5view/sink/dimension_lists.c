@@ -14,90 +14,76 @@
 
 /* ---- reading ---- */
 
-/* dimension_lists_entries - of an attribute with a list of one dimension, when it is of the right
- * class. Returns -1 when there is none. */
-static int64_t dimension_lists_entries(hid_t obj, const char *name, H5T_class_t class,
-				       hid_t *ret)
+/* lists_open - open an attribute with a list, if it is of the right class. */
+static bool lists_open(hid_t obj, const char *name, H5T_class_t class,
+		       struct hdf5_sink_attr *ret)
 {
-	hid_t at = H5Aexists(obj, name) > 0 ? H5Aopen(obj, name, H5P_DEFAULT) : -1;
-	auto_hid hid_t type = at < 0 ? -1 : H5Aget_type(at);
-	auto_hid hid_t space = at < 0 ? -1 : H5Aget_space(at);
-	hssize_t n = space < 0 ? -1 : H5Sget_simple_extent_npoints(space);
-
-	*ret = at;
-	if (at < 0)
-		return -1;
-	if (type >= 0 && H5Tget_class(type) == class && n >= 0 &&
-	    (uint64_t)n <= SIZE_MAX / sizeof(struct nc_use))
-		return n;
-	h5_id_close(&at);
-	*ret = -1;
-	return -1;
+	return hdf5_sink_attr_open(obj, name, ret) && H5Tget_class(ret->type) == class &&
+	       ret->n <= SIZE_MAX / sizeof(struct nc_use);
 }
 
 /* uses_of - read a scale's REFERENCE_LIST. New (free); NULL with *ret_n 0: none that can be
  * read. */
 static struct nc_use *uses_of(hid_t scale, size_t *ret_n)
 {
-	hid_t at = -1;
-	int64_t n = dimension_lists_entries(scale, "REFERENCE_LIST", H5T_COMPOUND, &at);
-	auto_hid hid_t own = at, type = nc_h5_use_type();
-	struct nc_use *list = n > 0 ? alloc_array((size_t)n, sizeof(*list)) : NULL;
+	auto_attr struct hdf5_sink_attr a = {0};
+	auto_hid hid_t type = nc_h5_use_type();
+	bool is = lists_open(scale, "REFERENCE_LIST", H5T_COMPOUND, &a);
+	struct nc_use *list = is && a.n > 0 ? alloc_array((size_t)a.n, sizeof(*list)) : NULL;
 
 	*ret_n = 0;
-	if (!list || type < 0 || H5Aread(own, type, list) < 0) {
+	if (!list || type < 0 || H5Aread(a.at, type, list) < 0) {
 		free(list);
 		return NULL;
 	}
-	*ret_n = (size_t)n;
+	*ret_n = (size_t)a.n;
 	return list;
 }
 
 /* can_read - whether a scale's REFERENCE_LIST, if it has one, has H5DS's form. */
 static bool can_read(hid_t scale)
 {
-	hid_t at = -1;
-	int64_t n = dimension_lists_entries(scale, "REFERENCE_LIST", H5T_COMPOUND, &at);
-	auto_hid hid_t own = at;
-	size_t got = 0;
+	auto_attr struct hdf5_sink_attr a = {0};
+	size_t got;
 
-	if (n > 0)
-		free(uses_of(scale, &got));
-	return n < 0 ? H5Aexists(scale, "REFERENCE_LIST") <= 0 : (size_t)n == got;
+	if (!lists_open(scale, "REFERENCE_LIST", H5T_COMPOUND, &a))
+		return H5Aexists(scale, "REFERENCE_LIST") <= 0;
+	free(uses_of(scale, &got));
+	return a.n == got;
 }
 
 /* lists - a variable's DIMENSION_LIST in the library's memory. */
 struct lists {
 	hvl_t axis[NC_RANK_LIMIT];
 	uint32_t n;
-	hid_t type, space;
+	hid_t type; /* in memory */
+	struct hdf5_sink_attr a;
 };
 
 static void lists_release(struct lists *x)
 {
 	if (x->n > 0)
-		(void)H5Dvlen_reclaim(x->type, x->space, H5P_DEFAULT, x->axis);
+		(void)H5Dvlen_reclaim(x->type, x->a.space, H5P_DEFAULT, x->axis);
 	h5_id_close(&x->type);
-	h5_id_close(&x->space);
-	x->n = 0;
+	hdf5_sink_attr_close(&x->a);
 }
 
 /* lists_read - read it. Returns whether there is one. */
 static bool lists_read(hid_t set, struct lists *ret)
 {
-	hid_t at = -1;
-	int64_t n = dimension_lists_entries(set, "DIMENSION_LIST", H5T_VLEN, &at);
-	auto_hid hid_t own = at, type = own < 0 ? -1 : H5Aget_type(own),
-		       base = type < 0 ? -1 : H5Tget_super(type);
+	auto_hid hid_t base = -1;
 
 	*ret = (struct lists){0};
-	if (n < 1 || n > NC_RANK_LIMIT || base < 0 || H5Tget_class(base) != H5T_REFERENCE ||
+	if (!lists_open(set, "DIMENSION_LIST", H5T_VLEN, &ret->a) || ret->a.n < 1 ||
+	    ret->a.n > NC_RANK_LIMIT)
+		return false;
+	base = H5Tget_super(ret->a.type);
+	if (base < 0 || H5Tget_class(base) != H5T_REFERENCE ||
 	    H5Tequal(base, H5T_STD_REF_OBJ) <= 0)
 		return false;
 	ret->type = H5Tvlen_create(H5T_STD_REF_OBJ);
-	ret->space = H5Aget_space(own);
-	if (ret->type >= 0 && ret->space >= 0 && H5Aread(own, ret->type, ret->axis) >= 0)
-		ret->n = (uint32_t)n;
+	if (ret->type >= 0 && H5Aread(ret->a.at, ret->type, ret->axis) >= 0)
+		ret->n = (uint32_t)ret->a.n;
 	return ret->n > 0;
 }
 
@@ -135,17 +121,27 @@ struct tying {
 	struct h5_sink *s;
 	struct tie *dim_lists; /* new uses, by scale */
 	size_t n_dim_lists, c_dim_lists;
+	size_t next;                  /* the first new use of the next scale */
 	struct hdf5_sink_list retied; /* addresses of arrays, sorted: drop their old uses */
 	const struct hdf5_sink_move **predecessors; /* moves, sorted by their targets */
 	size_t n_predecessors;
 	bool *wanted; /* of real's dimensions: `now` has them */
 };
 
-static int dimension_lists_by_addr(const void *pa, const void *pb)
+static int lists_by_addr(const void *pa, const void *pb)
 {
 	uint64_t a = *(const uint64_t *)pa, b = *(const uint64_t *)pb;
 
 	return a < b ? -1 : a > b;
+}
+
+static int by_use(const void *pa, const void *pb)
+{
+	const struct nc_use *a = pa, *b = pb;
+
+	if (a->set != b->set)
+		return a->set < b->set ? -1 : 1;
+	return a->axis < b->axis ? -1 : a->axis > b->axis;
 }
 
 static int by_scale(const void *pa, const void *pb)
@@ -154,9 +150,7 @@ static int by_scale(const void *pa, const void *pb)
 
 	if (a->scale != b->scale)
 		return a->scale < b->scale ? -1 : 1;
-	if (a->use.set != b->use.set)
-		return a->use.set < b->use.set ? -1 : 1;
-	return a->use.axis < b->use.axis ? -1 : a->use.axis > b->use.axis;
+	return by_use(&a->use, &b->use);
 }
 
 static int by_heir(const void *pa, const void *pb)
@@ -172,21 +166,20 @@ static void sort_list(struct hdf5_sink_list *l)
 	size_t n = 0;
 
 	if (l->n > 0)
-		qsort(l->at, l->n, sizeof(*l->at), dimension_lists_by_addr);
+		qsort(l->at, l->n, sizeof(*l->at), lists_by_addr);
 	for (size_t i = 0; i < l->n; i++)
 		if (n == 0 || l->at[n - 1] != l->at[i])
 			l->at[n++] = l->at[i];
 	l->n = n;
 }
 
-static bool dimension_lists_in_list(const struct hdf5_sink_list *l, uint64_t addr)
+static bool lists_in_list(const struct hdf5_sink_list *l, uint64_t addr)
 {
-	return l->n > 0 &&
-	       bsearch(&addr, l->at, l->n, sizeof(*l->at), dimension_lists_by_addr) != NULL;
+	return l->n > 0 && bsearch(&addr, l->at, l->n, sizeof(*l->at), lists_by_addr) != NULL;
 }
 
-/* dimension_lists_axes_of - the number of axes of an array's dataset. */
-static uint32_t dimension_lists_axes_of(const struct h5_sink *s, uint32_t array)
+/* lists_axes_of - the number of axes of an array's dataset. */
+static uint32_t lists_axes_of(const struct h5_sink *s, uint32_t array)
 {
 	const struct hdf5_sink_array *x = &s->arrays[array];
 
@@ -195,11 +188,17 @@ static uint32_t dimension_lists_axes_of(const struct h5_sink *s, uint32_t array)
 	return s->real->arrays[x->real].rank;
 }
 
+uint32_t hdf5_sink_axis_dim(const struct h5_sink *s, uint32_t array, uint32_t axis)
+{
+	const struct ds_array *a = &s->view.ds.arrays[array];
+
+	return axis < a->rank ? a->dims[axis] : s->m->arrays[array].text_dim;
+}
+
 static const struct hdf5_sink_dim *dim_of(const struct h5_sink *s, uint32_t array,
 					  uint32_t axis)
 {
-	const struct ds_array *a = &s->view.ds.arrays[array];
-	uint32_t d = axis < a->rank ? a->dims[axis] : s->m->arrays[array].text_dim;
+	uint32_t d = hdf5_sink_axis_dim(s, array, axis);
 
 	return d == DS_NONE ? NULL : &s->dims[d];
 }
@@ -207,8 +206,7 @@ static const struct hdf5_sink_dim *dim_of(const struct h5_sink *s, uint32_t arra
 /* is_own_scale - whether an array is the scale of its first axis. */
 static bool is_own_scale(const struct h5_sink *s, uint32_t array)
 {
-	const struct hdf5_sink_dim *d =
-		dimension_lists_axes_of(s, array) ? dim_of(s, array, 0) : NULL;
+	const struct hdf5_sink_dim *d = lists_axes_of(s, array) ? dim_of(s, array, 0) : NULL;
 
 	return d && d->addr == s->arrays[array].addr;
 }
@@ -224,7 +222,7 @@ static int add_tie(struct tying *t, uint64_t scale, uint64_t set, uint32_t axis)
 	return 0;
 }
 
-static int dimension_lists_gather(struct tying *t)
+static int lists_gather(struct tying *t)
 {
 	struct h5_sink *s = t->s;
 
@@ -235,8 +233,7 @@ static int dimension_lists_gather(struct tying *t)
 			continue;
 		if (hdf5_sink_list_add(&t->retied, x->addr) < 0)
 			return -1;
-		for (uint32_t k = 0; k < dimension_lists_axes_of(s, i) && !is_own_scale(s, i);
-		     k++) {
+		for (uint32_t k = 0; k < lists_axes_of(s, i) && !is_own_scale(s, i); k++) {
 			const struct hdf5_sink_dim *d = dim_of(s, i, k);
 
 			if (d && d->addr != HADDR_UNDEF && add_tie(t, d->addr, x->addr, k) < 0)
@@ -246,18 +243,6 @@ static int dimension_lists_gather(struct tying *t)
 	sort_list(&t->retied);
 	if (t->n_dim_lists > 0)
 		qsort(t->dim_lists, t->n_dim_lists, sizeof(*t->dim_lists), by_scale);
-	return 0;
-}
-
-static int gather_predecessors(struct tying *t)
-{
-	t->n_predecessors = t->s->n_moves;
-	t->predecessors = alloc_array(t->n_predecessors, sizeof(*t->predecessors));
-	if (!t->predecessors)
-		return -1;
-	for (size_t i = 0; i < t->n_predecessors; i++)
-		t->predecessors[i] = &t->s->moves[i];
-	qsort(t->predecessors, t->n_predecessors, sizeof(*t->predecessors), by_heir);
 	return 0;
 }
 
@@ -276,8 +261,8 @@ static int keep_use(struct growing *g, const struct nc_use *use)
 	return 0;
 }
 
-/* dimension_lists_keep_old - keep the valid uses of a scale, or of one that it replaced. */
-static int dimension_lists_keep_old(struct tying *t, hid_t scale, struct growing *g)
+/* lists_keep_old - keep the valid uses of a scale, or of one that it replaced. */
+static int lists_keep_old(struct tying *t, hid_t scale, struct growing *g)
 {
 	size_t n;
 	auto_free struct nc_use *old = uses_of(scale, &n);
@@ -288,7 +273,7 @@ static int dimension_lists_keep_old(struct tying *t, hid_t scale, struct growing
 
 		use.set = hdf5_sink_current_address(t->s, use.set);
 		if (use.set != HADDR_UNDEF && use.set != 0 &&
-		    !dimension_lists_in_list(&t->retied, use.set))
+		    !lists_in_list(&t->retied, use.set))
 			rc = keep_use(g, &use);
 	}
 	return rc;
@@ -297,31 +282,22 @@ static int dimension_lists_keep_old(struct tying *t, hid_t scale, struct growing
 /* keep_heritage - keep the uses of all predecessors of a scale, recursively. */
 static int keep_heritage(struct tying *t, uint64_t addr, struct growing *g, unsigned depth)
 {
-	const struct hdf5_sink_move key = {.to = addr}, *kp = &key, **at;
+	const struct hdf5_sink_move key = {.to = addr}, *kp = &key, **at, **end;
 	int rc = 0;
 
 	at = t->n_predecessors ? bsearch(&kp, t->predecessors, t->n_predecessors,
 					 sizeof(*t->predecessors), by_heir)
 			       : NULL;
-	while (at && at > t->predecessors && at[-1]->to == addr)
+	if (!at || depth >= 8)
+		return 0;
+	while (at > t->predecessors && at[-1]->to == addr)
 		at--;
-	for (; at && at < t->predecessors + t->n_predecessors && (*at)->to == addr && !rc &&
-	       depth < 8;
+	for (end = t->predecessors + t->n_predecessors; at < end && (*at)->to == addr && !rc;
 	     at++) {
-		rc = (*at)->held > 0 ? dimension_lists_keep_old(t, (*at)->held, g) : 0;
-		if (!rc)
-			rc = keep_heritage(t, (*at)->from, g, depth + 1);
+		rc = (*at)->held > 0 ? lists_keep_old(t, (*at)->held, g) : 0;
+		rc = rc ? rc : keep_heritage(t, (*at)->from, g, depth + 1);
 	}
 	return rc;
-}
-
-static int by_use(const void *pa, const void *pb)
-{
-	const struct nc_use *a = pa, *b = pb;
-
-	if (a->set != b->set)
-		return a->set < b->set ? -1 : 1;
-	return a->axis < b->axis ? -1 : a->axis > b->axis;
 }
 
 static void drop_twins(struct growing *g)
@@ -346,7 +322,7 @@ static bool is_wanted(const struct h5_sink *s, uint64_t addr)
 }
 
 /* remove_scale - remove a dimension without a variable that has no users. */
-static int remove_scale(struct h5_sink *s, hid_t set, uint64_t addr)
+static int remove_scale(struct h5_sink *s, uint64_t addr)
 {
 	const struct dataset *real = &s->real->g.base.ds;
 
@@ -361,7 +337,6 @@ static int remove_scale(struct h5_sink *s, hid_t set, uint64_t addr)
 			return 0; /* its group was removed */
 		return H5Ldelete(group, link, H5P_DEFAULT) < 0 ? -1 : 0;
 	}
-	(void)set;
 	return 0;
 }
 
@@ -375,38 +350,38 @@ static int write_uses(struct tying *t, hid_t set, uint64_t addr, struct growing 
 	if (g->n > 0)
 		return nc_h5_attr_raw(set, "REFERENCE_LIST", type, g->n, g->list);
 	if (hdf5_sink_dim_only(set) && hdf5_sink_links_one(set) && !is_wanted(t->s, addr))
-		return remove_scale(t->s, set, addr);
+		return remove_scale(t->s, addr);
 	return 0;
 }
 
 static int fix_scale(struct tying *t, uint64_t addr)
 {
 	struct growing g = {0};
-	const struct tie key = {.scale = addr};
 	auto_hid hid_t set = hdf5_sink_object(t->s, addr);
-	size_t lo = 0, hi = t->n_dim_lists;
 	int rc;
 
 	if (set < 0 || H5Iget_type(set) != H5I_DATASET || !can_read(set))
 		return 0; /* a null reference, or a list in another form: not written by H5DS */
-	rc = dimension_lists_keep_old(t, set, &g);
-	if (!rc)
-		rc = keep_heritage(t, addr, &g, 0);
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (t->dim_lists[mid].scale < key.scale)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	for (; lo < t->n_dim_lists && t->dim_lists[lo].scale == addr && !rc; lo++)
-		rc = keep_use(&g, &t->dim_lists[lo].use);
+	rc = lists_keep_old(t, set, &g);
+	rc = rc ? rc : keep_heritage(t, addr, &g, 0);
+	/* both lists are sorted, and scales are visited in order */
+	while (t->next < t->n_dim_lists && t->dim_lists[t->next].scale < addr)
+		t->next++;
+	for (; t->next < t->n_dim_lists && t->dim_lists[t->next].scale == addr && !rc;
+	     t->next++)
+		rc = keep_use(&g, &t->dim_lists[t->next].use);
 	drop_twins(&g);
-	if (!rc)
-		rc = write_uses(t, set, addr, &g);
+	rc = rc ? rc : write_uses(t, set, addr, &g);
 	free(g.list);
 	return rc;
+}
+
+/* to_current - replace recorded addresses by the current ones, each once. */
+static void to_current(struct h5_sink *s, struct hdf5_sink_list *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		l->at[i] = hdf5_sink_current_address(s, l->at[i]);
+	sort_list(l);
 }
 
 static int fix_scales(struct tying *t)
@@ -414,9 +389,7 @@ static int fix_scales(struct tying *t)
 	struct hdf5_sink_list *l = &t->s->scales;
 	int rc = 0;
 
-	for (size_t i = 0; i < l->n; i++)
-		l->at[i] = hdf5_sink_current_address(t->s, l->at[i]);
-	sort_list(l);
+	to_current(t->s, l);
 	for (size_t i = 0; i < l->n && !rc; i++)
 		if (l->at[i] != HADDR_UNDEF)
 			rc = fix_scale(t, l->at[i]);
@@ -429,13 +402,13 @@ static int fix_scales(struct tying *t)
 static int fix_user(struct h5_sink *s, uint64_t addr)
 {
 	auto_hid hid_t set = hdf5_sink_object(s, addr);
-	struct lists x;
+	struct lists x = {0};
 	size_t had[NC_RANK_LIMIT];
 	bool changed = false;
 	int rc = 0;
 
-	if (set < 0 || H5Iget_type(set) != H5I_DATASET || !lists_read(set, &x))
-		return 0;
+	if (set >= 0 && H5Iget_type(set) == H5I_DATASET)
+		(void)lists_read(set, &x); /* n = 0: there is none */
 	for (uint32_t k = 0; k < x.n; k++) {
 		size_t n = 0;
 
@@ -467,25 +440,30 @@ static int fix_users(struct tying *t)
 	struct hdf5_sink_list *l = &t->s->users;
 	int rc = 0;
 
-	for (size_t i = 0; i < l->n; i++)
-		l->at[i] = hdf5_sink_current_address(t->s, l->at[i]);
-	sort_list(l);
+	to_current(t->s, l);
 	for (size_t i = 0; i < l->n && !rc; i++)
-		if (l->at[i] != HADDR_UNDEF && !dimension_lists_in_list(&t->retied, l->at[i]))
+		if (l->at[i] != HADDR_UNDEF && !lists_in_list(&t->retied, l->at[i]))
 			rc = fix_user(t->s, l->at[i]);
 	return rc;
 }
 
 /* tie_axes - write a variable's dimension attributes. */
-static int tie_axes(struct h5_sink *s, uint32_t array, hid_t set)
+static int tie_axes(struct h5_sink *s, uint32_t array)
 {
+	static const char *const own[] = {"DIMENSION_LIST", "_Netcdf4Coordinates"};
+	auto_hid hid_t set = hdf5_sink_object(s, s->arrays[array].addr);
 	auto_hid hid_t type = H5Tvlen_create(H5T_STD_REF_OBJ);
 	hobj_ref_t refs[NC_RANK_LIMIT];
 	hvl_t list[NC_RANK_LIMIT];
 	int32_t ids[NC_RANK_LIMIT];
-	uint32_t rank = dimension_lists_axes_of(s, array), tied = 0;
+	uint32_t rank = lists_axes_of(s, array), tied = 0;
 	bool numbered = true;
 
+	if (set < 0 || type < 0 || rank > NC_RANK_LIMIT)
+		return -1;
+	for (size_t i = 0; i < ARRAY_LEN(own); i++)
+		if (H5Aexists(set, own[i]) > 0 && H5Adelete(set, own[i]) < 0)
+			return -1;
 	for (uint32_t k = 0; k < rank; k++) {
 		const struct hdf5_sink_dim *d = dim_of(s, array, k);
 		bool has = d && d->addr != HADDR_UNDEF;
@@ -496,27 +474,12 @@ static int tie_axes(struct h5_sink *s, uint32_t array, hid_t set)
 		numbered &= ids[k] >= 0;
 		tied += has;
 	}
-	if (type < 0)
-		return -1;
 	if (tied > 0 && !is_own_scale(s, array) &&
 	    nc_h5_attr_raw(set, "DIMENSION_LIST", type, rank, list) < 0)
 		return -1;
 	return rank == 0 || !numbered ? 0
 				      : nc_h5_attr_raw(set, "_Netcdf4Coordinates",
 						       H5T_NATIVE_INT32, rank, ids);
-}
-
-static int tie_array(struct h5_sink *s, uint32_t array)
-{
-	static const char *const own[] = {"DIMENSION_LIST", "_Netcdf4Coordinates"};
-	auto_hid hid_t set = hdf5_sink_object(s, s->arrays[array].addr);
-
-	if (set < 0 || dimension_lists_axes_of(s, array) > NC_RANK_LIMIT)
-		return -1;
-	for (size_t i = 0; i < ARRAY_LEN(own); i++)
-		if (H5Aexists(set, own[i]) > 0 && H5Adelete(set, own[i]) < 0)
-			return -1;
-	return tie_axes(s, array, set);
 }
 
 /* old_scales - record the old scales of arrays whose lists are rewritten. */
@@ -545,17 +508,20 @@ int hdf5_sink_dimension_lists(struct h5_sink *s, struct err *e)
 	for (uint32_t d = 0; d < s->m->n_dims; d++)
 		s->dims[d].addr = hdf5_sink_current_address(s, s->dims[d].addr);
 	(void)hdf5_sink_current_address(s, 0);
-	if (!rc)
-		rc = dimension_lists_gather(&t);
-	if (!rc)
-		rc = gather_predecessors(&t);
-	if (!rc)
-		rc = fix_scales(&t);
-	if (!rc)
-		rc = fix_users(&t);
+	rc = rc ? rc : lists_gather(&t);
+	t.n_predecessors = s->n_moves;
+	t.predecessors = alloc_array(t.n_predecessors, sizeof(*t.predecessors));
+	for (size_t i = 0; t.predecessors && i < t.n_predecessors; i++)
+		t.predecessors[i] = &s->moves[i];
+	if (!t.predecessors)
+		rc = -1;
+	else
+		qsort(t.predecessors, t.n_predecessors, sizeof(*t.predecessors), by_heir);
+	rc = rc ? rc : fix_scales(&t);
+	rc = rc ? rc : fix_users(&t);
 	for (uint32_t i = 0; i < s->view.ds.n_arrays && !rc; i++)
 		if (s->arrays[i].retie && s->arrays[i].addr != HADDR_UNDEF)
-			rc = tie_array(s, i);
+			rc = tie_axes(s, i);
 	free(t.dim_lists);
 	free(t.retied.at);
 	free(t.predecessors);

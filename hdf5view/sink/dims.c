@@ -11,13 +11,6 @@
 
 #include "translate/model/match.h"
 
-static uint32_t dims_axis_dim(const struct h5_sink *s, uint32_t array, uint32_t axis)
-{
-	const struct ds_array *a = &s->view.ds.arrays[array];
-
-	return axis < a->rank ? a->dims[axis] : s->m->arrays[array].text_dim;
-}
-
 /* find_needed - find the dimensions of arrays whose dimension lists this sink writes. */
 static bool *find_needed(const struct h5_sink *s)
 {
@@ -28,8 +21,8 @@ static bool *find_needed(const struct h5_sink *s)
 						: s->view.ds.arrays[i].rank;
 
 		for (uint32_t k = 0; k < n && s->arrays[i].retie; k++)
-			if (dims_axis_dim(s, i, k) != DS_NONE)
-				needed[dims_axis_dim(s, i, k)] = true;
+			if (hdf5_sink_axis_dim(s, i, k) != DS_NONE)
+				needed[hdf5_sink_axis_dim(s, i, k)] = true;
 	}
 	return needed;
 }
@@ -41,10 +34,8 @@ static int32_t new_id(struct h5_sink *s)
 
 static int dims_fail(struct h5_sink *s, uint32_t dim, struct err *e)
 {
-	int rc = hdf5_sink_file_reason(s, e);
+	int rc = hdf5_sink_reason(s, "the HDF5 library cannot change it", e);
 
-	if (!rc)
-		rc = hdf5_sink_library(e, "the HDF5 library cannot change it");
 	return err_wrap(e, rc, "dimension '%.100s'", s->m->dims[dim].name);
 }
 
@@ -236,7 +227,6 @@ int hdf5_sink_dims(struct h5_sink *s, struct err *e)
 	for (uint32_t d = 0; d < s->m->n_dims && !rc; d++)
 		if (s->m->dims[d].scale == DS_NONE)
 			rc = use_nothing(s, d, needed[d], e);
-	if (!rc)
-		rc = make_plain(s, e);
+	rc = rc ? rc : make_plain(s, e);
 	return rc ? rc : find_unused(s, e);
 }

@@ -34,12 +34,11 @@ struct search {
 	char *name;
 };
 
-static herr_t hdf5_sink_links_each(hid_t group, const char *name, const H5L_info_t *info,
-				   void *arg)
+static herr_t links_each(hid_t group, const char *name, const H5L_info_t *info NZ_UNUSED,
+			 void *arg)
 {
 	struct search *x = arg;
 
-	(void)info;
 	if (!leads(group, name, x->addr))
 		return 0;
 	x->name = strdup(name);
@@ -54,7 +53,7 @@ int hdf5_sink_link(hid_t group, uint64_t addr, const char *guess, char **ret)
 		*ret = strdup(guess);
 		return *ret ? 0 : -ENOMEM;
 	}
-	(void)H5Literate(group, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, hdf5_sink_links_each, &x);
+	(void)H5Literate(group, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, links_each, &x);
 	*ret = x.name;
 	return x.name ? 0 : -ENOENT;
 }
@@ -75,6 +74,28 @@ bool hdf5_sink_links_one(hid_t obj)
 	H5O_info_t info;
 
 	return H5Oget_info2(obj, &info, H5O_INFO_BASIC) >= 0 && info.rc == 1;
+}
+
+bool hdf5_sink_attr_open(hid_t obj, const char *name, struct hdf5_sink_attr *ret)
+{
+	hssize_t n;
+
+	*ret = (struct hdf5_sink_attr){.at = -1};
+	if (H5Aexists(obj, name) > 0)
+		ret->at = H5Aopen(obj, name, H5P_DEFAULT);
+	ret->type = ret->at < 0 ? -1 : H5Aget_type(ret->at);
+	ret->space = ret->at < 0 ? -1 : H5Aget_space(ret->at);
+	n = ret->space < 0 ? -1 : H5Sget_simple_extent_npoints(ret->space);
+	ret->n = n < 0 ? 0 : (uint64_t)n;
+	return n >= 0 && ret->type >= 0;
+}
+
+void hdf5_sink_attr_close(struct hdf5_sink_attr *x)
+{
+	h5_id_close(&x->space);
+	h5_id_close(&x->type);
+	h5_id_close(&x->at);
+	*x = (struct hdf5_sink_attr){0};
 }
 
 int hdf5_sink_list_add(struct hdf5_sink_list *l, uint64_t addr)

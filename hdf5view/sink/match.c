@@ -9,17 +9,6 @@
 
 /* ---- dimensions ---- */
 
-/* same_axis - whether an axis keeps its dimension. */
-static bool same_axis(const struct h5_sink *s, const uint32_t *dim_was,
-		      const struct ds_array *now, const struct ds_array *was, uint32_t k)
-{
-	const struct ds_dim *d = &s->now->ds.dims[now->dims[k]];
-
-	/* an axis whose length differs from others' has lost its dimension name in the
-	 * conversion */
-	return dim_was[now->dims[k]] == was->dims[k] || d->phony;
-}
-
 /* match_axes - compare the dimensions of arrays that stay; rewrite the lists of those that
  * change. */
 static void match_axes(struct h5_sink *s, const uint32_t *dim_was, uint32_t i)
@@ -35,10 +24,13 @@ static void match_axes(struct h5_sink *s, const uint32_t *dim_was, uint32_t i)
 		return;
 	for (uint32_t k = 0; k < a->rank; k++) {
 		struct hdf5_sink_dim *d = &s->dims[a->dims[k]];
+		/* an axis whose length differs from others' has lost its dimension name in the
+		 * conversion */
+		bool phony = s->now->ds.dims[a->dims[k]].phony;
 
-		if (!same_axis(s, dim_was, a, w, k))
+		if (dim_was[a->dims[k]] != w->dims[k] && !phony)
 			x->retie = true;
-		else if (d->real == DS_NONE && !s->now->ds.dims[a->dims[k]].phony)
+		else if (d->real == DS_NONE && !phony)
 			d->real = r->dims[k];
 	}
 }
@@ -63,10 +55,8 @@ static int match_dims(struct h5_sink *s, struct err *e)
 	auto_free uint32_t *by_path = alloc_array(now->n_dims, sizeof(*by_path));
 	int rc = !dim_was || !by_path ? err_nomem(e) : 0;
 
-	if (!rc)
-		rc = ds_match(now, &s->was->ds, NULL, NULL, dim_was, e);
-	if (!rc)
-		rc = ds_match(now, &s->real->g.base.ds, NULL, NULL, by_path, e);
+	rc = rc ? rc : ds_match(now, &s->was->ds, NULL, NULL, dim_was, e);
+	rc = rc ? rc : ds_match(now, &s->real->g.base.ds, NULL, NULL, by_path, e);
 	if (rc)
 		return rc;
 	for (uint32_t d = 0; d < s->m->n_dims; d++)
@@ -94,9 +84,9 @@ static int match_dims(struct h5_sink *s, struct err *e)
 	return 0;
 }
 
-/* hdf5_sink_match_number - assign netCDF's numbers to new dimensions, unless the file's scales
+/* match_number - assign netCDF's numbers to new dimensions, unless the file's scales
  * have none. */
-static void hdf5_sink_match_number(struct h5_sink *s)
+static void match_number(struct h5_sink *s)
 {
 	int64_t next = 0;
 
@@ -143,22 +133,6 @@ static int make_model(struct h5_sink *s, struct err *e)
 	return nc_model_new(&s->view, &o, s->plans, &s->m, e);
 }
 
-static int make_builder(struct h5_sink *s, struct err *e)
-{
-	const struct dataset *ds = &s->view.ds;
-
-	s->b = (struct nc_builder){
-		.m = s->m, .ds = ds, .file = s->file, .max_bytes = UINT64_MAX};
-	s->b.groups = alloc_array(ds->n_groups, sizeof(*s->b.groups));
-	s->b.arrays = alloc_array(ds->n_arrays, sizeof(*s->b.arrays));
-	s->b.scales = alloc_array(s->m->n_dims, sizeof(*s->b.scales));
-	s->b.types = alloc_array(s->m->n_types, sizeof(*s->b.types));
-	s->dims = alloc_array(s->m->n_dims, sizeof(*s->dims));
-	return s->b.groups && s->b.arrays && s->b.scales && s->b.types && s->dims
-		       ? 0
-		       : err_nomem(e);
-}
-
 static int by_slot(const void *pa, const void *pb, void *arg)
 {
 	const struct h5_array *x = arg, *a = &x[*(const uint32_t *)pa],
@@ -201,8 +175,8 @@ static int make_tables(struct h5_sink *s, struct err *e)
 		       : err_nomem(e);
 }
 
-/* hdf5_sink_match_place - the addresses of the groups and arrays of `now` that the file has. */
-static void hdf5_sink_match_place(struct h5_sink *s, const uint32_t *array_was)
+/* match_place - the addresses of the groups and arrays of `now` that the file has. */
+static void match_place(struct h5_sink *s, const uint32_t *array_was)
 {
 	const struct dataset *now = &s->now->ds;
 
@@ -230,17 +204,19 @@ int hdf5_sink_begin(struct h5_sink *s, struct err *e)
 	const struct dataset *real = &s->real->g.base.ds;
 	int rc = array_was ? make_tables(s, e) : err_nomem(e);
 
-	if (!rc)
-		rc = make_model(s, e);
-	if (!rc)
-		rc = make_builder(s, e);
-	if (!rc)
-		rc = ds_match(&s->was->ds, real, s->real_group, s->real_array, NULL, e);
-	if (!rc)
-		rc = ds_match(&s->now->ds, &s->was->ds, s->group_was, array_was, NULL, e);
+	rc = rc ? rc : make_model(s, e);
+	rc = rc ? rc : nc_builder_init(&s->b, s->m, UINT64_MAX, e);
 	if (rc)
 		return rc;
-	hdf5_sink_match_place(s, array_was);
-	hdf5_sink_match_number(s);
+	s->b.file = s->file;
+	s->dims = alloc_array(s->m->n_dims, sizeof(*s->dims));
+	if (!s->dims)
+		return err_nomem(e);
+	rc = ds_match(&s->was->ds, real, s->real_group, s->real_array, NULL, e);
+	rc = rc ? rc : ds_match(&s->now->ds, &s->was->ds, s->group_was, array_was, NULL, e);
+	if (rc)
+		return rc;
+	match_place(s, array_was);
+	match_number(s);
 	return match_dims(s, e);
 }

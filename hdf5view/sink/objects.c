@@ -28,10 +28,8 @@ static int objects_leave(struct h5_sink *s, hid_t obj)
 /* was_fail - as hdf5_sink_fail, for an object that `was` has. */
 static int was_fail(struct h5_sink *s, const char *name, struct err *e)
 {
-	int rc = hdf5_sink_file_reason(s, e);
+	int rc = hdf5_sink_reason(s, "the HDF5 library cannot remove it", e);
 
-	if (!rc)
-		rc = hdf5_sink_library(e, "the HDF5 library cannot remove it");
 	return err_wrap(e, rc, "'%.150s'", name);
 }
 
@@ -108,30 +106,23 @@ int hdf5_sink_remove_array(struct h5_sink *s, uint32_t array, struct err *e)
 	return 0;
 }
 
-struct sweep {
-	struct h5_sink *s;
-	uint64_t self;
-};
-
 /* each_below - remove the contents of a removed group, shown or not. */
-static herr_t each_below(hid_t top, const char *name, const H5O_info_t *info, void *arg)
+static herr_t each_below(hid_t top NZ_UNUSED, const char *name NZ_UNUSED,
+			 const H5O_info_t *info, void *arg)
 {
-	const struct sweep *x = arg;
+	struct h5_sink *s = arg;
 	hid_t obj;
 
-	(void)name;
-	(void)top;
 	if (info->type != H5O_TYPE_DATASET || info->rc != 1)
 		return 0;
-	obj = hdf5_sink_object(x->s, info->addr);
-	return obj < 0 || objects_leave(x->s, obj) < 0 ? -1 : 0;
+	obj = hdf5_sink_object(s, info->addr);
+	return obj < 0 || objects_leave(s, obj) < 0 ? -1 : 0;
 }
 
 int hdf5_sink_remove_group(struct h5_sink *s, uint32_t group, struct err *e)
 {
 	const struct ds_group *g = &s->was->ds.groups[group];
 	uint32_t r = s->real_group[group], up = group ? s->real_group[g->parent] : DS_NONE;
-	struct sweep x = {.s = s};
 	auto_hid hid_t obj = -1;
 
 	if (r == DS_NONE || up == DS_NONE || s->real->groups[r].file != 0 ||
@@ -140,7 +131,7 @@ int hdf5_sink_remove_group(struct h5_sink *s, uint32_t group, struct err *e)
 	obj = hdf5_sink_object(s, s->real->groups[r].addr);
 	if (obj < 0 ||
 	    (hdf5_sink_links_one(obj) && H5Ovisit2(obj, H5_INDEX_NAME, H5_ITER_NATIVE,
-						   each_below, &x, H5O_INFO_BASIC) < 0) ||
+						   each_below, s, H5O_INFO_BASIC) < 0) ||
 	    unlink_at(s, s->real->groups[up].addr, s->real->groups[r].addr, g->name) < 0)
 		return was_fail(s, g->name, e);
 	if (s->b.group > 0)
@@ -163,6 +154,15 @@ static int same_name(const char *want, const char *name, struct err *e)
 		       want);
 }
 
+static int name_in_use(const struct h5_sink *s, uint32_t group, uint32_t array, struct err *e)
+{
+	int rc = err_set(e, -EEXIST,
+			 "the file has another object of this name, which is not shown: choose "
+			 "another name");
+
+	return nc_err_path(&s->view.ds, group, array, rc, e);
+}
+
 int hdf5_sink_add_group(struct h5_sink *s, uint32_t group, struct err *e)
 {
 	const struct ds_group *g = &s->view.ds.groups[group];
@@ -170,17 +170,12 @@ int hdf5_sink_add_group(struct h5_sink *s, uint32_t group, struct err *e)
 	int rc = same_name(g->name, s->m->groups[group].name, e);
 
 	if (rc)
-		return hdf5_sink_err_prefix_path(s, group, DS_NONE, rc, e);
+		return nc_err_path(&s->view.ds, group, DS_NONE, rc, e);
 	if (s->b.groups[g->parent] == HADDR_UNDEF)
-		return hdf5_sink_err_prefix_path(s, group, DS_NONE, no_such(g->name, e), e);
+		return nc_err_path(&s->view.ds, group, DS_NONE, no_such(g->name, e), e);
 	parent = nc_h5_group(&s->b, g->parent);
 	if (parent >= 0 && H5Lexists(parent, g->name, H5P_DEFAULT) > 0)
-		return hdf5_sink_err_prefix_path(
-			s, group, DS_NONE,
-			err_set(e, -EEXIST,
-				"the file has another object of this name, "
-				"which is not shown: choose another name"),
-			e);
+		return name_in_use(s, group, DS_NONE, e);
 	if (nc_h5_make_group(&s->b, group) < 0)
 		return hdf5_sink_fail(s, group, DS_NONE, e);
 	s->group_was[group] = DS_NONE;
@@ -215,14 +210,13 @@ int hdf5_sink_type_ready(struct h5_sink *s, uint32_t type, struct err *e)
 
 bool hdf5_sink_dim_only(hid_t set)
 {
-	auto_hid hid_t at = H5Aexists(set, "NAME") > 0 ? H5Aopen(set, "NAME", H5P_DEFAULT) : -1;
-	auto_hid hid_t type = at < 0 ? -1 : H5Aget_type(at);
+	auto_attr struct hdf5_sink_attr a = {0};
 	auto_free char *text = NULL;
-	size_t size = type < 0 ? 0 : H5Tget_size(type);
+	size_t size = hdf5_sink_attr_open(set, "NAME", &a) ? H5Tget_size(a.type) : 0;
 
-	if (size < 53 || size > 4096 || H5Tget_class(type) != H5T_STRING ||
-	    H5Tis_variable_str(type) != 0 || !(text = alloc_array(size + 1, 1)) ||
-	    H5Aread(at, type, text) < 0)
+	if (size < 53 || size > 4096 || H5Tget_class(a.type) != H5T_STRING ||
+	    H5Tis_variable_str(a.type) != 0 || !(text = alloc_array(size + 1, 1)) ||
+	    H5Aread(a.at, a.type, text) < 0)
 		return false;
 	return strncmp(text, NETCDF_DIM_ONLY ".", sizeof(NETCDF_DIM_ONLY)) == 0;
 }
@@ -245,12 +239,7 @@ static int displace_dimension(struct h5_sink *s, uint32_t array, uint64_t *ret, 
 	set = H5Oopen(group, x->link, H5P_DEFAULT);
 	if (set < 0 || H5Iget_type(set) != H5I_DATASET || !hdf5_sink_dim_only(set)) {
 		h5_id_close(&set);
-		return hdf5_sink_err_prefix_path(
-			s, 0, array,
-			err_set(e, -EEXIST,
-				"the file has another object of this name, "
-				"which is not shown: choose another name"),
-			e);
+		return name_in_use(s, 0, array, e);
 	}
 	if (x->scale_of == DS_NONE) { /* another variable's dimension */
 		h5_id_close(&set);
@@ -309,16 +298,6 @@ static int own_storage(struct h5_sink *s, uint32_t array, const struct sink_new 
 	return 0;
 }
 
-static int objects_types_of(struct h5_sink *s, uint32_t array, struct err *e)
-{
-	const struct nc_array *x = &s->m->arrays[array];
-	int rc = hdf5_sink_type_ready(s, x->type, e);
-
-	for (uint32_t i = 0; i < x->attrs.n && !rc; i++)
-		rc = hdf5_sink_type_ready(s, x->attrs.list[i].type, e);
-	return rc;
-}
-
 /* objects_make - make the dataset and its attributes. */
 static int objects_make(struct h5_sink *s, uint32_t array, const struct nc_storage *how,
 			struct err *e)
@@ -338,30 +317,27 @@ int hdf5_sink_add_array(struct h5_sink *s, uint32_t array, const struct sink_new
 			struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
+	const struct nc_array *m = &s->m->arrays[array];
 	struct hdf5_sink_array *x = &s->arrays[array];
 	hsize_t chunk[NC_RANK_LIMIT] = {0};
 	struct nc_storage storage;
 	uint64_t was_at;
 	int rc;
 
-	if (!s->m->arrays[array].name)
-		rc = err_set(e, -EOPNOTSUPP, "netCDF-4 cannot store it: %s",
-			     s->plans[array].reason);
-	else
-		rc = same_name(a->name, s->m->arrays[array].name, e);
+	rc = m->name ? same_name(a->name, m->name, e)
+		     : err_set(e, -EOPNOTSUPP, "netCDF-4 cannot store it: %s",
+			       s->plans[array].reason);
 	if (!rc && s->b.groups[a->group] == HADDR_UNDEF)
 		rc = no_such(a->name, e);
-	if (!rc)
-		rc = hdf5_sink_attrs_held(s->m, a->group, array, e);
-	if (!rc)
-		rc = own_storage(s, array, how, chunk, &storage, e);
+	rc = rc ? rc : hdf5_sink_attrs_held(s->m, a->group, array, e);
+	rc = rc ? rc : own_storage(s, array, how, chunk, &storage, e);
 	if (rc)
-		return hdf5_sink_err_prefix_path(s, 0, array, rc, e);
+		return nc_err_path(&s->view.ds, 0, array, rc, e);
 	rc = displace_dimension(s, array, &was_at, e);
-	if (!rc)
-		rc = objects_types_of(s, array, e);
-	if (!rc)
-		rc = objects_make(s, array, &storage, e);
+	rc = rc ? rc : hdf5_sink_type_ready(s, m->type, e);
+	for (uint32_t i = 0; i < m->attrs.n && !rc; i++)
+		rc = hdf5_sink_type_ready(s, m->attrs.list[i].type, e);
+	rc = rc ? rc : objects_make(s, array, &storage, e);
 	if (rc)
 		return rc;
 	hdf5_sink_forget(s, array);
@@ -379,8 +355,7 @@ int hdf5_sink_require_in_file(struct h5_sink *s, uint32_t array, struct err *e)
 {
 	if (s->arrays[array].addr != HADDR_UNDEF)
 		return 0;
-	return hdf5_sink_err_prefix_path(s, 0, array, no_such(s->view.ds.arrays[array].name, e),
-					 e);
+	return nc_err_path(&s->view.ds, 0, array, no_such(s->view.ds.arrays[array].name, e), e);
 }
 
 int hdf5_sink_rename_array(struct h5_sink *s, uint32_t was, uint32_t now, struct err *e)
@@ -400,7 +375,7 @@ int hdf5_sink_rename_array(struct h5_sink *s, uint32_t was, uint32_t now, struct
 	if (!rc && s->b.groups[a->group] == HADDR_UNDEF)
 		rc = no_such(a->name, e);
 	if (rc)
-		return hdf5_sink_err_prefix_path(s, 0, now, rc, e);
+		return nc_err_path(&s->view.ds, 0, now, rc, e);
 	rc = displace_dimension(s, now, &was_at, e);
 	if (rc)
 		return rc;

@@ -24,11 +24,17 @@ struct remaking {
 
 /* ---- properties ---- */
 
-static int lengths_of(struct remaking *r)
+/* remaking_begin - open the old dataset, with its type and lengths. Returns 0 or -1. */
+static int remaking_begin(struct remaking *r, uint64_t addr)
 {
-	auto_hid hid_t space = H5Dget_space(r->old);
-	int rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
+	auto_hid hid_t space = -1;
+	int rank;
 
+	r->set = -1;
+	r->old = hdf5_sink_object(r->s, addr);
+	r->type = r->old < 0 ? -1 : H5Dget_type(r->old);
+	space = r->type < 0 ? -1 : H5Dget_space(r->old);
+	rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
 	if (rank < 0 || rank > NC_RANK_LIMIT ||
 	    H5Sget_simple_extent_dims(space, r->had, r->max) < 0)
 		return -1;
@@ -182,35 +188,6 @@ static int recreate_carry(struct remaking *r, struct err *e)
 
 /* ---- recreating ---- */
 
-static const char *const lists[] = {"REFERENCE_LIST", "NAME", NULL};
-
-/* recreate_put_name - write a scale's name; that of a scale without a variable contains its
- * length. */
-static int recreate_put_name(const struct remaking *r, bool dim_only)
-{
-	char text[100];
-	auto_hid hid_t at = -1, to = -1, type = -1, space = -1;
-	auto_free char *own = NULL;
-
-	if (H5Aexists(r->old, "NAME") <= 0)
-		return 0;
-	if (dim_only) {
-		(void)snprintf(text, sizeof(text), NETCDF_DIM_ONLY ".%10" PRIu64,
-			       (uint64_t)r->len[0]);
-		return nc_h5_attr_text(r->set, "NAME", text, strlen(text) + 1, false);
-	}
-	at = H5Aopen(r->old, "NAME", H5P_DEFAULT);
-	type = at < 0 ? -1 : H5Aget_type(at);
-	space = at < 0 ? -1 : H5Aget_space(at);
-	own = type < 0 ? NULL : alloc_array(H5Tget_size(type), 1);
-	if (!own || space < 0 || H5Tget_class(type) != H5T_STRING ||
-	    H5Tis_variable_str(type) != 0 || H5Sget_simple_extent_npoints(space) != 1 ||
-	    H5Aread(at, type, own) < 0)
-		return -1;
-	to = H5Acreate2(r->set, "NAME", type, space, H5P_DEFAULT, H5P_DEFAULT);
-	return to < 0 || H5Awrite(to, type, own) < 0 ? -1 : 0;
-}
-
 /* recreate_create - make the dataset in the old one's place. group: the address of its group. */
 static int recreate_create(struct remaking *r, uint64_t group, uint64_t addr, const char *guess)
 {
@@ -254,6 +231,9 @@ static int remake(struct remaking *r, uint64_t group, uint64_t *addr, const char
 		  struct err *e)
 {
 	bool dim_only = r->array == DS_NONE;
+	/* the name of a scale without a variable contains its length */
+	const char *const without[] = {"REFERENCE_LIST", dim_only ? "NAME" : NULL, NULL};
+	char name[100] = "";
 	uint64_t from = *addr;
 	int rc = recreate_may(r, e);
 
@@ -261,10 +241,14 @@ static int remake(struct remaking *r, uint64_t group, uint64_t *addr, const char
 		h5_id_close(&r->old);
 		return rc;
 	}
+	if (dim_only && H5Aexists(r->old, "NAME") > 0)
+		(void)snprintf(name, sizeof(name), NETCDF_DIM_ONLY ".%10" PRIu64,
+			       (uint64_t)r->len[0]);
 	rc = hdf5_sink_note_references(r->s, r->old) < 0 ||
 			     recreate_create(r, group, from, guess) < 0 ||
-			     hdf5_sink_attrs_copy(r->old, r->set, lists) < 0 ||
-			     recreate_put_name(r, dim_only) < 0
+			     hdf5_sink_attrs_copy(r->old, r->set, without) < 0 ||
+			     (name[0] && nc_h5_attr_text(r->set, "NAME", name, strlen(name) + 1,
+							 false) < 0)
 		     ? hdf5_sink_fail(r->s, 0, r->array, e)
 		     : 0;
 	if (!rc && !dim_only)
@@ -309,13 +293,11 @@ int hdf5_sink_remake_fill(struct h5_sink *s, uint32_t array, const uint8_t *fill
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	struct hdf5_sink_array *x = &s->arrays[array];
-	struct remaking r = {.s = s, .array = array, .set = -1, .fill = fill};
+	struct remaking r = {.s = s, .array = array, .fill = fill};
 	int rc;
 
 	hdf5_sink_forget(s, array);
-	r.old = hdf5_sink_object(s, x->addr);
-	r.type = r.old < 0 ? -1 : H5Dget_type(r.old);
-	rc = r.type < 0 || lengths_of(&r) < 0 ? hdf5_sink_fail(s, 0, array, e) : 0;
+	rc = remaking_begin(&r, x->addr) < 0 ? hdf5_sink_fail(s, 0, array, e) : 0;
 	memcpy(r.len, r.had, sizeof(r.len));
 	if (!rc)
 		rc = remake(&r, s->b.groups[a->group], &x->addr, s->m->arrays[array].link, e);
@@ -323,28 +305,25 @@ int hdf5_sink_remake_fill(struct h5_sink *s, uint32_t array, const uint8_t *fill
 		h5_id_close(&r.old);
 	h5_id_close(&r.type);
 	s->b.arrays[array] = x->addr;
-	return rc ? hdf5_sink_err_prefix_path(s, 0, array, rc, e) : 0;
+	return rc ? nc_err_path(&s->view.ds, 0, array, rc, e) : 0;
 }
 
 int hdf5_sink_resize(struct h5_sink *s, uint32_t array, struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
 	struct hdf5_sink_array *x = &s->arrays[array];
-	struct remaking r = {.s = s, .array = array, .set = -1};
+	struct remaking r = {.s = s, .array = array};
 	int rc = hdf5_sink_require_in_file(s, array, e);
 
 	if (rc)
 		return rc;
 	hdf5_sink_forget(s, array);
-	r.old = hdf5_sink_object(s, x->addr);
-	r.type = r.old < 0 ? -1 : H5Dget_type(r.old);
-	rc = r.type < 0 || lengths_of(&r) < 0 || r.rank > nc_rank(a)
+	rc = remaking_begin(&r, x->addr) < 0 || r.rank > nc_rank(a)
 		     ? hdf5_sink_fail(s, 0, array, e)
 		     : 0;
 	for (uint32_t d = 0; d < r.rank; d++)
 		r.len[d] = d < a->rank ? a->shape[d] : r.had[d];
-	if (!rc)
-		rc = recreate_grow(&r);
+	rc = rc ? rc : recreate_grow(&r);
 	if (rc == -1)
 		rc = hdf5_sink_fail(s, 0, array, e);
 	if (rc == 1 && x->put)
@@ -361,23 +340,18 @@ int hdf5_sink_resize(struct h5_sink *s, uint32_t array, struct err *e)
 		if (s->dims[a->dims[k]].addr != HADDR_UNDEF)
 			s->dims[a->dims[k]].addr =
 				hdf5_sink_current_address(s, s->dims[a->dims[k]].addr);
-	return rc ? hdf5_sink_err_prefix_path(s, 0, array, rc, e) : 0;
+	return rc ? nc_err_path(&s->view.ds, 0, array, rc, e) : 0;
 }
 
 int hdf5_sink_scale_resize(struct h5_sink *s, uint32_t dim, struct err *e)
 {
 	struct hdf5_sink_dim *d = &s->dims[dim];
 	const struct dataset *real = &s->real->g.base.ds;
-	struct remaking r = {.s = s, .array = DS_NONE, .set = -1};
-	int rc = 0;
+	struct remaking r = {.s = s, .array = DS_NONE};
+	int rc = remaking_begin(&r, d->addr) < 0 || r.rank != 1 ? -1 : 0;
 
-	r.old = hdf5_sink_object(s, d->addr);
-	r.type = r.old < 0 ? -1 : H5Dget_type(r.old);
-	if (r.type < 0 || lengths_of(&r) < 0 || r.rank != 1)
-		rc = -1;
 	r.len[0] = s->m->dims[dim].len;
-	if (!rc)
-		rc = recreate_grow(&r);
+	rc = rc ? rc : recreate_grow(&r);
 	if (rc == 1 && d->real != DS_NONE)
 		rc = remake(&r, s->real->groups[real->dims[d->real].group].addr, &d->addr,
 			    real->dims[d->real].name, e);

@@ -13,33 +13,11 @@
 
 /* ---- shared with other files ---- */
 
-int hdf5_sink_err_prefix_path(const struct h5_sink *s, uint32_t group, uint32_t array, int rc,
-			      struct err *e)
-{
-	struct buf path;
-	size_t n;
-
-	buf_init(&path, (size_t)1 << 16);
-	if (array == DS_NONE)
-		ds_group_path(&s->view.ds, group, &path);
-	else
-		ds_array_path(&s->view.ds, array, &path);
-	n = (size_t)u64_min(path.len, 150);
-	/* a function further down may have recorded it already */
-	if (path.data &&
-	    !(e && e->msg[0] == '\'' && strncmp(e->msg + 1, (char *)path.data, n) == 0))
-		rc = err_wrap(e, rc, "'%.*s'", (int)n, (const char *)path.data);
-	buf_release(&path);
-	return rc;
-}
-
 /* why - the library's last error: releasing ids clears it. h5_lock. */
 static char why[200];
 
-static herr_t keep_why(hid_t stack, void *arg)
+static herr_t keep_why(hid_t stack NZ_UNUSED, void *arg NZ_UNUSED)
 {
-	(void)stack;
-	(void)arg;
 	h5_reason(why, sizeof(why));
 	return 0;
 }
@@ -51,18 +29,20 @@ void hdf5_sink_enter(void)
 	(void)H5Eset_auto2(H5E_DEFAULT, keep_why, NULL);
 }
 
-int hdf5_sink_library(struct err *e, const char *what)
+int hdf5_sink_reason(const struct h5_sink *s, const char *what, struct err *e)
 {
+	int rc = s->journal ? h5_journal_failure(s->journal, e) : 0;
+
+	if (rc)
+		return rc;
 	return why[0] ? err_set(e, -EIO, "%s: %s", what, why) : h5_error(e, -EIO, what);
 }
 
 int hdf5_sink_fail(struct h5_sink *s, uint32_t group, uint32_t array, struct err *e)
 {
-	int rc = hdf5_sink_file_reason(s, e);
+	int rc = hdf5_sink_reason(s, "the HDF5 library cannot change the file", e);
 
-	if (!rc)
-		rc = hdf5_sink_library(e, "the HDF5 library cannot change the file");
-	return hdf5_sink_err_prefix_path(s, group, array, rc, e);
+	return nc_err_path(&s->view.ds, group, array, rc, e);
 }
 
 /* ---- opening and closing ---- */
@@ -87,7 +67,7 @@ static void close_objects(struct h5_sink *s)
 	s->b.group = 0;
 }
 
-static void hdf5_sink_sink_release(struct h5_sink *s)
+static void sink_release(struct h5_sink *s)
 {
 	for (uint32_t i = 0; s->arrays && i < s->now->ds.n_arrays; i++) {
 		free(s->arrays[i].extent);
@@ -127,16 +107,10 @@ static void sink_op_close(struct sink *sink)
 	hdf5_sink_file_close(s);
 	nc_filters_end(&s->filters);
 	h5_leave();
-	hdf5_sink_sink_release(s);
+	sink_release(s);
 }
 
 /* ---- the table: the library is entered here, and nowhere else ---- */
-
-static bool sink_enter(void)
-{
-	hdf5_sink_enter();
-	return true;
-}
 
 static void sink_leave(const bool *in NZ_UNUSED)
 {
@@ -144,7 +118,8 @@ static void sink_leave(const bool *in NZ_UNUSED)
 }
 
 /* IN_LIBRARY - declares that the rest of the scope runs inside the library. */
-#define IN_LIBRARY __attribute__((cleanup(sink_leave))) const bool in NZ_UNUSED = sink_enter()
+#define IN_LIBRARY                                                                             \
+	__attribute__((cleanup(sink_leave))) const bool in NZ_UNUSED = (hdf5_sink_enter(), true)
 
 static int op_begin(struct sink *sink, struct source *was, struct source *now, struct err *e)
 {
@@ -160,93 +135,38 @@ static int op_begin(struct sink *sink, struct source *was, struct source *now, s
 	return hdf5_sink_begin(s, e); /* enters the library itself, if necessary */
 }
 
-static int op_remove_array(struct sink *sink, uint32_t array, struct err *e)
-{
-	IN_LIBRARY;
-
-	return hdf5_sink_remove_array(hdf5_sink_of(sink), array, e);
-}
-
-static int op_remove_group(struct sink *sink, uint32_t group, struct err *e)
-{
-	IN_LIBRARY;
-
-	return hdf5_sink_remove_group(hdf5_sink_of(sink), group, e);
-}
-
-static int op_add_group(struct sink *sink, uint32_t group, struct err *e)
-{
-	IN_LIBRARY;
-
-	return hdf5_sink_add_group(hdf5_sink_of(sink), group, e);
-}
-
-static int op_add_array(struct sink *sink, uint32_t array, const struct sink_new *how,
-			struct err *e)
-{
-	IN_LIBRARY;
-
-	return hdf5_sink_add_array(hdf5_sink_of(sink), array, how, e);
-}
-
-static int op_rename_array(struct sink *sink, uint32_t was, uint32_t now, struct err *e)
-{
-	IN_LIBRARY;
-
-	return hdf5_sink_rename_array(hdf5_sink_of(sink), was, now, e);
-}
-
-static int op_dims(struct sink *sink, struct err *e)
-{
-	IN_LIBRARY;
-
-	return hdf5_sink_dims(hdf5_sink_of(sink), e);
-}
-
-static int op_resize(struct sink *sink, uint32_t array, struct err *e)
-{
-	IN_LIBRARY;
-
-	return hdf5_sink_resize(hdf5_sink_of(sink), array, e);
-}
-
-static int op_set_attr(struct sink *sink, uint32_t group, uint32_t array,
-		       const struct ds_attr *a, struct err *e)
-{
-	IN_LIBRARY;
-
-	return hdf5_sink_set_attr(hdf5_sink_of(sink), group, array, a, e);
-}
-
-static int op_remove_attr(struct sink *sink, uint32_t group, uint32_t array, const char *name,
-			  struct err *e)
-{
-	IN_LIBRARY;
-
-	return hdf5_sink_remove_attr(hdf5_sink_of(sink), group, array, name, e);
-}
-
-static int op_target(struct sink *sink, uint32_t array, struct sink_array *ret, struct err *e)
-{
-	IN_LIBRARY;
-
-	return hdf5_sink_target(hdf5_sink_of(sink), array, ret, e);
-}
-
-static int op_put(struct sink *sink, uint32_t array, uint64_t linear,
-		  const struct sink_chunk *c, struct err *e)
-{
-	IN_LIBRARY;
-
-	return hdf5_sink_put(hdf5_sink_of(sink), array, linear, c, e);
-}
-
-static int op_drop(struct sink *sink, uint32_t array, uint64_t linear, struct err *e)
-{
-	IN_LIBRARY;
-
-	return hdf5_sink_drop(hdf5_sink_of(sink), array, linear, e);
-}
+/* OP - an operation that runs inside the library; `s` is its sink. */
+#define OP(name, params, ...)                                                                  \
+	static int op_##name params                                                            \
+	{                                                                                      \
+		struct h5_sink *s = hdf5_sink_of(sink);                                        \
+		IN_LIBRARY;                                                                    \
+                                                                                               \
+		return hdf5_sink_##name(__VA_ARGS__);                                          \
+	}
+OP(remove_array, (struct sink * sink, uint32_t array, struct err *e), s, array, e)
+OP(remove_group, (struct sink * sink, uint32_t group, struct err *e), s, group, e)
+OP(add_group, (struct sink * sink, uint32_t group, struct err *e), s, group, e)
+OP(add_array, (struct sink * sink, uint32_t array, const struct sink_new *how, struct err *e),
+   s, array, how, e)
+OP(rename_array, (struct sink * sink, uint32_t was, uint32_t now, struct err *e), s, was, now,
+   e)
+OP(dims, (struct sink * sink, struct err *e), s, e)
+OP(resize, (struct sink * sink, uint32_t array, struct err *e), s, array, e)
+OP(set_attr,
+   (struct sink * sink, uint32_t group, uint32_t array, const struct ds_attr *a, struct err *e),
+   s, group, array, a, e)
+OP(remove_attr,
+   (struct sink * sink, uint32_t group, uint32_t array, const char *name, struct err *e), s,
+   group, array, name, e)
+OP(target, (struct sink * sink, uint32_t array, struct sink_array *ret, struct err *e), s,
+   array, ret, e)
+OP(put,
+   (struct sink * sink, uint32_t array, uint64_t linear, const struct sink_chunk *c,
+    struct err *e),
+   s, array, linear, c, e)
+OP(drop, (struct sink * sink, uint32_t array, uint64_t linear, struct err *e), s, array, linear,
+   e)
 
 static int op_commit(struct sink *sink, int (*gate)(void *arg, struct err *e), void *arg,
 		     struct err *e)
@@ -300,8 +220,7 @@ int hdf5_sink_open(const char *path, struct source *real, int dir_fd, struct sin
 	if (!s->path || !s->scratch)
 		rc = err_nomem(e);
 	hdf5_sink_enter();
-	if (!rc)
-		rc = hdf5_sink_file_open(s, e);
+	rc = rc ? rc : hdf5_sink_file_open(s, e);
 	h5_leave();
 	if (rc) {
 		sink_op_close(&s->base);
@@ -329,35 +248,22 @@ static int check_same(const struct h5_sink *s, struct err *e)
 	return 0;
 }
 
-/* access_list - the journal's driver, and no cache for chunks. */
-static hid_t access_list(struct h5_sink *s)
-{
-	hid_t fapl = h5_journal_fapl(s->journal);
-
-	if (fapl >= 0 && (H5Pset_fclose_degree(fapl, H5F_CLOSE_STRONG) < 0 ||
-			  H5Pset_cache(fapl, 0, 0, 0, 0) < 0)) {
-		h5_id_close(&fapl);
-		return -1;
-	}
-	return fapl;
-}
-
 int hdf5_sink_file_open(struct h5_sink *s, struct err *e)
 {
-	auto_hid hid_t fapl = -1;
+	auto_hid hid_t fapl = -1; /* the journal's driver, and no cache for chunks */
 	int rc = h5_journal_open(s->path, s->dir_fd, &s->journal, e);
 
-	if (!rc)
-		rc = check_same(s, e);
+	rc = rc ? rc : check_same(s, e);
 	if (rc)
 		return rc;
-	fapl = access_list(s);
-	s->file = fapl < 0 ? -1 : H5Fopen(s->path, H5F_ACC_RDWR, fapl);
+	fapl = h5_journal_fapl(s->journal);
+	s->file = fapl < 0 || H5Pset_fclose_degree(fapl, H5F_CLOSE_STRONG) < 0 ||
+				  H5Pset_cache(fapl, 0, 0, 0, 0) < 0
+			  ? -1
+			  : H5Fopen(s->path, H5F_ACC_RDWR, fapl);
 	if (s->file >= 0)
 		return 0;
-	rc = hdf5_sink_file_reason(s, e);
-	return rc ? rc
-		  : hdf5_sink_library(e, "the HDF5 library cannot open the file for writing");
+	return hdf5_sink_reason(s, "the HDF5 library cannot open the file for writing", e);
 }
 
 int hdf5_sink_file_commit(struct h5_sink *s, int (*gate)(void *arg, struct err *e), void *arg,
@@ -365,11 +271,8 @@ int hdf5_sink_file_commit(struct h5_sink *s, int (*gate)(void *arg, struct err *
 {
 	int rc = 0;
 
-	if (H5Fclose(s->file) < 0) {
-		rc = hdf5_sink_file_reason(s, e);
-		if (!rc)
-			rc = hdf5_sink_library(e, "the HDF5 library cannot write the file");
-	}
+	if (H5Fclose(s->file) < 0)
+		rc = hdf5_sink_reason(s, "the HDF5 library cannot write the file", e);
 	s->file = 0;
 	return rc ? rc : h5_journal_commit(s->journal, gate, arg, e);
 }
@@ -380,9 +283,4 @@ void hdf5_sink_file_close(struct h5_sink *s)
 	s->file = 0;
 	h5_journal_close(s->journal);
 	s->journal = NULL;
-}
-
-int hdf5_sink_file_reason(const struct h5_sink *s, struct err *e)
-{
-	return s->journal ? h5_journal_failure(s->journal, e) : 0;
 }

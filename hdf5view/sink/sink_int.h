@@ -112,17 +112,13 @@ static inline struct h5_sink *hdf5_sink_of(struct sink *s)
 	return CONTAINER_OF(s, struct h5_sink, base);
 }
 
-/* hdf5_sink_enter - h5_enter, and record the library's errors for hdf5_sink_library, which records
- * "<what>: <its reason>" and returns -EIO. */
+/* hdf5_sink_enter - h5_enter, and record the library's errors for hdf5_sink_reason. */
 void hdf5_sink_enter(void);
-int hdf5_sink_library(struct err *e, const char *what);
-/* hdf5_sink_fail - record the library's reason for an object of `now` (array: DS_NONE for a
- * group), or that of the driver below it. Returns -EIO, or the driver's code. */
+/* hdf5_sink_reason - record the failure of the driver below the library, or else "<what>: <the
+ * library's reason>". Returns the driver's code, or -EIO. */
+int hdf5_sink_reason(const struct h5_sink *s, const char *what, struct err *e);
+/* hdf5_sink_fail - hdf5_sink_reason for an object of `now` (array: DS_NONE for a group). */
 int hdf5_sink_fail(struct h5_sink *s, uint32_t group, uint32_t array, struct err *e);
-/* hdf5_sink_err_prefix_path - prefix the message in e with the path of an object of `now`. Returns
- * rc. */
-int hdf5_sink_err_prefix_path(const struct h5_sink *s, uint32_t group, uint32_t array, int rc,
-			      struct err *e);
 int hdf5_sink_list_add(struct hdf5_sink_list *l, uint64_t addr);
 
 /* hdf5_sink_attrs_held - check that a model has all attributes of an object, under their names.
@@ -138,8 +134,6 @@ int hdf5_sink_file_open(struct h5_sink *s, struct err *e) NZ_MUST_USE;
 int hdf5_sink_file_commit(struct h5_sink *s, int (*gate)(void *arg, struct err *e), void *arg,
 			  struct err *e) NZ_MUST_USE;
 void hdf5_sink_file_close(struct h5_sink *s);
-/* hdf5_sink_file_reason - the driver's failure; 0: none. */
-int hdf5_sink_file_reason(const struct h5_sink *s, struct err *e);
 
 /* ---- match.c ---- */
 
@@ -167,6 +161,17 @@ int hdf5_sink_relink(hid_t from, const char *link, hid_t to, const char *name);
 /* hdf5_sink_links_one - whether an object has exactly one link. */
 bool hdf5_sink_links_one(hid_t obj);
 
+/* hdf5_sink_attr - an open attribute; ids are -1 or 0 if there is none. */
+struct hdf5_sink_attr {
+	hid_t at, type, space;
+	uint64_t n; /* elements */
+};
+#define auto_attr __attribute__((cleanup(hdf5_sink_attr_close)))
+/* hdf5_sink_attr_open - open an attribute of an object, and its type and dataspace. Returns false
+ * if there is none that can be opened. hdf5_sink_attr_close - also after a failure. */
+bool hdf5_sink_attr_open(hid_t obj, const char *name, struct hdf5_sink_attr *ret);
+void hdf5_sink_attr_close(struct hdf5_sink_attr *x);
+
 /* ---- objects.c ---- */
 
 int hdf5_sink_remove_array(struct h5_sink *s, uint32_t array, struct err *e);
@@ -187,6 +192,8 @@ int hdf5_sink_require_in_file(struct h5_sink *s, uint32_t array, struct err *e) 
 /* ---- dims.c, dimension_lists.c ---- */
 
 int hdf5_sink_dims(struct h5_sink *s, struct err *e);
+/* hdf5_sink_axis_dim - the model's dimension of an axis of an array's dataset, or DS_NONE. */
+uint32_t hdf5_sink_axis_dim(const struct h5_sink *s, uint32_t array, uint32_t axis);
 /* hdf5_sink_note_references - record the lists that name an object, before it is removed or
  * recreated. */
 int hdf5_sink_note_references(struct h5_sink *s, hid_t obj);

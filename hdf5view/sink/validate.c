@@ -31,23 +31,6 @@ static const char *note_on(const struct nc_model *m, const char *name)
 	return "netCDF-4 cannot store it";
 }
 
-static int hdf5_sink_validate_about(const struct dataset *ds, uint32_t group, uint32_t array,
-				    int rc, struct err *e)
-{
-	struct buf path;
-
-	buf_init(&path, (size_t)1 << 16);
-	if (array == DS_NONE)
-		ds_group_path(ds, group, &path);
-	else
-		ds_array_path(ds, array, &path);
-	if (path.data)
-		rc = err_wrap(e, rc, "'%.*s'", (int)u64_min(path.len, 150),
-			      (const char *)path.data);
-	buf_release(&path);
-	return rc;
-}
-
 int hdf5_sink_attrs_held(const struct nc_model *m, uint32_t group, uint32_t array,
 			 struct err *e)
 {
@@ -64,13 +47,12 @@ int hdf5_sink_attrs_held(const struct nc_model *m, uint32_t group, uint32_t arra
 		const char *name = at < l->n ? l->list[at].name : NULL;
 
 		if (!name || strcmp(l->list[at].src->name, src[i].name) != 0)
-			return hdf5_sink_validate_about(
-				ds, group, array,
-				err_set(e, -EOPNOTSUPP, "attribute '%.100s': %s", src[i].name,
-					note_on(m, src[i].name)),
-				e);
+			return nc_err_path(ds, group, array,
+					   err_set(e, -EOPNOTSUPP, "attribute '%.100s': %s",
+						   src[i].name, note_on(m, src[i].name)),
+					   e);
 		if (strcmp(name, src[i].name) != 0)
-			return hdf5_sink_validate_about(
+			return nc_err_path(
 				ds, group, array,
 				err_set(e, -EINVAL,
 					"netCDF does not accept the attribute name '%.100s': "
@@ -85,12 +67,12 @@ int hdf5_sink_attrs_held(const struct nc_model *m, uint32_t group, uint32_t arra
 static int bad_name(const struct dataset *ds, uint32_t group, uint32_t array, const char *name,
 		    struct err *e)
 {
-	return hdf5_sink_validate_about(
+	return nc_err_path(
 		ds, group, array,
 		err_set(e, -EINVAL, "netCDF does not accept this name: use '%.100s'", name), e);
 }
 
-static int hdf5_sink_validate_all_held(const struct nc_model *m, struct err *e)
+static int validate_all_held(const struct nc_model *m, struct err *e)
 {
 	const struct dataset *ds = m->ds;
 	int rc = 0;
@@ -107,7 +89,7 @@ static int hdf5_sink_validate_all_held(const struct nc_model *m, struct err *e)
 	}
 	for (uint32_t d = 0; d < ds->n_dims && !rc; d++)
 		if (!ds->dims[d].phony && strcmp(m->dims[d].name, ds->dims[d].name) != 0)
-			rc = hdf5_sink_validate_about(
+			rc = nc_err_path(
 				ds, ds->dims[d].group, DS_NONE,
 				err_set(e, -EINVAL,
 					"netCDF does not accept the dimension name '%.100s': "
@@ -135,8 +117,7 @@ int hdf5_sink_holds(const struct dataset *ds, struct err *e)
 	}
 	view.ds.arrays = arrays;
 	rc = nc_model_new(&view, &o, plans, &m, e);
-	if (!rc)
-		rc = hdf5_sink_validate_all_held(m, e);
+	rc = rc ? rc : validate_all_held(m, e);
 	nc_model_free(m);
 	return rc;
 }

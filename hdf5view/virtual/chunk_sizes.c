@@ -24,9 +24,9 @@
 #define RANK_WORDS 8 /* words of the bitmap between two ranks */
 #define WINDOW 4096  /* chunks whose sizes all threads determine at a time */
 
-/* chunk_sizes_run - chunks [linear, linear + m) are number i and the following ones; the next run,
+/* sizes_run - chunks [linear, linear + m) are number i and the following ones; the next run,
  * or n, says how many. */
-struct chunk_sizes_run {
+struct sizes_run {
 	uint64_t linear, i;
 };
 
@@ -34,7 +34,7 @@ struct nc_chunks {
 	uint64_t n;       /* existing chunks */
 	uint64_t bytes;   /* total size */
 	uint64_t grid;    /* positions */
-	struct chunk_sizes_run *runs; /* ascending; NULL: bits */
+	struct sizes_run *runs; /* ascending; NULL: bits */
 	size_t n_runs, c_runs;
 	uint64_t *bits;  /* one a position */
 	uint64_t *ranks; /* chunks before every RANK_WORDS words of bits */
@@ -44,8 +44,8 @@ struct nc_chunks {
 	uint64_t *sums;  /* offset of every BLOCK-th chunk */
 };
 
-/* chunk_sizes_making - state of counting the chunks. */
-struct chunk_sizes_making {
+/* sizes_making - state of counting the chunks. */
+struct sizes_making {
 	struct nc_chunks *c;
 	struct nc_budget *budget;
 	uint64_t next;   /* the position after the last chunk */
@@ -55,7 +55,7 @@ struct chunk_sizes_making {
 
 /* ---- making ---- */
 
-static int chunk_sizes_take_memory(struct chunk_sizes_making *m, uint64_t bytes, struct err *e)
+static int sizes_take_memory(struct sizes_making *m, uint64_t bytes, struct err *e)
 {
 	if (m->budget->used > m->budget->max || bytes > m->budget->max - m->budget->used)
 		return err_set(
@@ -66,21 +66,21 @@ static int chunk_sizes_take_memory(struct chunk_sizes_making *m, uint64_t bytes,
 	return 0;
 }
 
-static void chunk_sizes_give_memory(struct chunk_sizes_making *m, uint64_t bytes)
+static void sizes_give_memory(struct sizes_making *m, uint64_t bytes)
 {
 	m->budget->used -= bytes;
 }
 
-/* chunk_sizes_grow - make room for one more element after n, charged to the budget. */
-static int chunk_sizes_grow(struct chunk_sizes_making *m, void *p, size_t *cap, size_t n,
-			    size_t size, struct err *e)
+/* sizes_grow - make room for one more element after n, charged to the budget. */
+static int sizes_grow(struct sizes_making *m, void *p, size_t *cap, size_t n, size_t size,
+		      struct err *e)
 {
 	size_t had = *cap, want = had < 1 ? 1 : 2 * had; /* had elements are in memory */
 	int rc;
 
 	if (n < had)
 		return 0;
-	rc = chunk_sizes_take_memory(m, (want - had) * (uint64_t)size, e);
+	rc = sizes_take_memory(m, (want - had) * (uint64_t)size, e);
 	if (rc < 0)
 		return rc;
 	if (grow_array(p, cap, want, size) < 0)
@@ -89,7 +89,7 @@ static int chunk_sizes_grow(struct chunk_sizes_making *m, void *p, size_t *cap, 
 	return 0;
 }
 
-static uint64_t chunk_sizes_words(uint64_t bits)
+static uint64_t sizes_words(uint64_t bits)
 {
 	return bits / 64 + 1;
 }
@@ -101,11 +101,11 @@ static void set_bits(struct nc_chunks *c, uint64_t from, uint64_t count)
 }
 
 /* to_bits - convert runs, which became too many, to bits. */
-static int to_bits(struct chunk_sizes_making *m, struct err *e)
+static int to_bits(struct sizes_making *m, struct err *e)
 {
 	struct nc_chunks *c = m->c;
-	uint64_t n = chunk_sizes_words(c->grid);
-	int rc = chunk_sizes_take_memory(m, (n + n / RANK_WORDS + 1) * 8, e);
+	uint64_t n = sizes_words(c->grid);
+	int rc = sizes_take_memory(m, (n + n / RANK_WORDS + 1) * 8, e);
 
 	if (rc < 0)
 		return rc;
@@ -116,27 +116,26 @@ static int to_bits(struct chunk_sizes_making *m, struct err *e)
 		set_bits(c, c->runs[r].linear,
 			 (r + 1 < c->n_runs ? c->runs[r + 1].i : c->n) - c->runs[r].i);
 	free(c->runs);
-	chunk_sizes_give_memory(m, c->c_runs * sizeof(*c->runs));
+	sizes_give_memory(m, c->c_runs * sizeof(*c->runs));
 	c->runs = NULL;
 	c->n_runs = c->c_runs = 0;
 	return 0;
 }
 
 /* add_place - add the next existing chunk. */
-static int add_place(struct chunk_sizes_making *m, uint64_t linear, struct err *e)
+static int add_place(struct sizes_making *m, uint64_t linear, struct err *e)
 {
 	struct nc_chunks *c = m->c;
 	int rc = 0;
 
 	if (!c->bits && (c->n == 0 || linear != m->next)) {
-		if ((c->n_runs + 1) * sizeof(*c->runs) > chunk_sizes_words(c->grid) * 9 + 4096)
+		if ((c->n_runs + 1) * sizeof(*c->runs) > sizes_words(c->grid) * 9 + 4096)
 			rc = to_bits(m, e);
 		else
-			rc = chunk_sizes_grow(m, &c->runs, &c->c_runs, c->n_runs,
-					      sizeof(*c->runs), e);
+			rc = sizes_grow(m, &c->runs, &c->c_runs, c->n_runs, sizeof(*c->runs),
+					e);
 		if (rc == 0 && !c->bits)
-			c->runs[c->n_runs++] =
-				(struct chunk_sizes_run){.linear = linear, .i = c->n};
+			c->runs[c->n_runs++] = (struct sizes_run){.linear = linear, .i = c->n};
 	}
 	if (rc < 0)
 		return rc;
@@ -147,9 +146,9 @@ static int add_place(struct chunk_sizes_making *m, uint64_t linear, struct err *
 	return 0;
 }
 
-/* chunk_sizes_size_of - the index's size of an existing chunk. -ENOENT: it no longer exists. */
-static int chunk_sizes_size_of(struct chunkio *io, uint32_t array, uint64_t linear,
-			       uint32_t *ret, struct err *e)
+/* sizes_size_of - the index's size of an existing chunk. -ENOENT: it no longer exists. */
+static int sizes_size_of(struct chunkio *io, uint32_t array, uint64_t linear, uint32_t *ret,
+			 struct err *e)
 {
 	struct err why = ERR_INIT;
 	uint64_t size = 0;
@@ -165,8 +164,8 @@ static int chunk_sizes_size_of(struct chunkio *io, uint32_t array, uint64_t line
 	return 0;
 }
 
-/* chunk_sizes_count - charge one passed chunk. */
-static int chunk_sizes_count(struct chunk_sizes_making *m, struct err *e)
+/* sizes_count - charge one passed chunk. */
+static int sizes_count(struct sizes_making *m, struct err *e)
 {
 	uint64_t most = m->budget->max / NC_LOOKED;
 
@@ -178,9 +177,9 @@ static int chunk_sizes_count(struct chunk_sizes_making *m, struct err *e)
 		       (unsigned long long)most);
 }
 
-/* chunk_sizes_each - one pass over the chunks. */
-static int chunk_sizes_each(struct chunk_sizes_making *m, struct chunkio *io, uint32_t array,
-			    bool sized, struct err *e)
+/* sizes_each - one pass over the chunks. */
+static int sizes_each(struct sizes_making *m, struct chunkio *io, uint32_t array, bool sized,
+		      struct err *e)
 {
 	struct nc_chunks *c = m->c;
 	struct err why = ERR_INIT;
@@ -199,19 +198,18 @@ static int chunk_sizes_each(struct chunk_sizes_making *m, struct chunkio *io, ui
 			measured = at + u64_min(WINDOW, c->grid - at);
 		}
 		if (!sized) {
-			rc = chunk_sizes_size_of(io, array, at, &size, e);
+			rc = sizes_size_of(io, array, at, &size, e);
 			if (rc == -ENOENT)
 				continue;
-			if (rc == 0)
-				rc = chunk_sizes_grow(m, &m->sizes, &m->c_sizes, (size_t)c->n,
-						      sizeof(*m->sizes), e);
+			rc = rc ? rc
+				: sizes_grow(m, &m->sizes, &m->c_sizes, (size_t)c->n,
+					     sizeof(*m->sizes), e);
 			if (rc < 0)
 				return rc;
 			m->sizes[c->n] = size;
 		}
-		rc = chunk_sizes_count(m, e);
-		if (rc == 0)
-			rc = add_place(m, at, e);
+		rc = sizes_count(m, e);
+		rc = rc ? rc : add_place(m, at, e);
 		if (rc < 0)
 			return rc;
 	}
@@ -222,7 +220,7 @@ static int chunk_sizes_each(struct chunk_sizes_making *m, struct chunkio *io, ui
  * bits'. */
 static int rank_bits(struct nc_chunks *c, struct err *e)
 {
-	uint64_t n = chunk_sizes_words(c->grid), sum = 0;
+	uint64_t n = sizes_words(c->grid), sum = 0;
 
 	c->ranks = alloc_array((size_t)(n / RANK_WORDS + 1), sizeof(*c->ranks));
 	if (!c->ranks)
@@ -235,8 +233,8 @@ static int rank_bits(struct nc_chunks *c, struct err *e)
 	return 0;
 }
 
-/* chunk_sizes_pack - convert the sizes to their stored form, in place. */
-static int chunk_sizes_pack(struct chunk_sizes_making *m, struct err *e)
+/* sizes_pack - convert the sizes to their stored form, in place. */
+static int sizes_pack(struct sizes_making *m, struct err *e)
 {
 	struct nc_chunks *c = m->c;
 	uint32_t least = UINT32_MAX, most = 0;
@@ -253,7 +251,7 @@ static int chunk_sizes_pack(struct chunk_sizes_making *m, struct err *e)
 		c->width++;
 	if (c->width == 0)
 		return 0;
-	rc = chunk_sizes_take_memory(m, (c->n / BLOCK + 1) * sizeof(*c->sums), e);
+	rc = sizes_take_memory(m, (c->n / BLOCK + 1) * sizeof(*c->sums), e);
 	if (rc < 0)
 		return rc;
 	c->sums = alloc_array((size_t)(c->n / BLOCK + 1), sizeof(*c->sums));
@@ -272,34 +270,26 @@ static int chunk_sizes_pack(struct chunk_sizes_making *m, struct err *e)
 	out = realloc(m->sizes, (size_t)c->n * c->width);
 	c->excess = out ? out : (uint8_t *)m->sizes;
 	m->sizes = NULL;
-	chunk_sizes_give_memory(m, m->c_sizes * sizeof(*m->sizes));
+	sizes_give_memory(m, m->c_sizes * sizeof(*m->sizes));
 	m->budget->used += c->n * c->width;
 	return 0;
 }
 
-/* trim_runs - free the unused capacity: no more runs follow. */
-static void trim_runs(struct chunk_sizes_making *m)
-{
-	struct nc_chunks *c = m->c;
-	struct chunk_sizes_run *less = realloc(c->runs, c->n_runs * sizeof(*c->runs));
-
-	if (!less)
-		return;
-	chunk_sizes_give_memory(m, (c->c_runs - c->n_runs) * sizeof(*c->runs));
-	c->runs = less;
-	c->c_runs = c->n_runs;
-}
-
-/* chunk_sizes_finish - compute the totals once all chunks are known. */
-static int chunk_sizes_finish(struct chunk_sizes_making *m, struct err *e)
+/* sizes_finish - compute the totals once all chunks are known. */
+static int sizes_finish(struct sizes_making *m, struct err *e)
 {
 	struct nc_chunks *c = m->c;
 	int rc = c->bits ? rank_bits(c, e) : 0;
+	struct sizes_run *less =
+		c->n_runs > 0 ? realloc(c->runs, c->n_runs * sizeof(*c->runs)) : NULL;
 
-	if (c->n_runs > 0)
-		trim_runs(m);
+	if (less) { /* no more runs follow */
+		sizes_give_memory(m, (c->c_runs - c->n_runs) * sizeof(*c->runs));
+		c->runs = less;
+		c->c_runs = c->n_runs;
+	}
 	if (rc == 0 && m->sizes)
-		rc = chunk_sizes_pack(m, e);
+		rc = sizes_pack(m, e);
 	if (rc == 0 && c->width == 0 && ckd_mul(&c->bytes, c->n, c->least))
 		rc = err_set(e, -ERANGE, "%llu chunks of %llu bytes are too many for one file",
 			     (unsigned long long)c->n, (unsigned long long)c->least);
@@ -311,7 +301,7 @@ int nc_chunks_make(struct chunkio *io, const struct ds_array *a, uint32_t array,
 		   struct err *e)
 {
 	struct nc_chunks *c = alloc_array(1, sizeof(*c));
-	struct chunk_sizes_making m = {.c = c, .budget = budget};
+	struct sizes_making m = {.c = c, .budget = budget};
 	bool sized = p->kind != PLAN_VLEN && p->kind != PLAN_FIXED && p->chain.n == 0;
 	int rc;
 
@@ -319,7 +309,7 @@ int nc_chunks_make(struct chunkio *io, const struct ds_array *a, uint32_t array,
 		return err_nomem(e);
 	c->grid = a->n_chunks;
 	c->least = a->chunk_bytes;
-	rc = chunk_sizes_take_memory(&m, sizeof(*c), e);
+	rc = sizes_take_memory(&m, sizeof(*c), e);
 	if (rc == 0 && sized && c->least == 0)
 		rc = err_set(e, -EBADMSG,
 			     "elements without a fixed size have no stored chunks");
@@ -327,12 +317,11 @@ int nc_chunks_make(struct chunkio *io, const struct ds_array *a, uint32_t array,
 		rc = add_place(&m, 0, e); /* every chunk is presented: one run */
 		c->n = c->grid;
 	} else if (rc == 0) {
-		rc = chunk_sizes_each(&m, io, array, sized, e);
+		rc = sizes_each(&m, io, array, sized, e);
 	}
-	if (rc == 0)
-		rc = chunk_sizes_finish(&m, e);
+	rc = rc ? rc : sizes_finish(&m, e);
 	if (m.sizes)
-		chunk_sizes_give_memory(&m, m.c_sizes * sizeof(*m.sizes));
+		sizes_give_memory(&m, m.c_sizes * sizeof(*m.sizes));
 	free(m.sizes);
 	if (rc < 0)
 		nc_chunks_free(c);
@@ -368,35 +357,21 @@ uint64_t nc_chunks_bytes(const struct nc_chunks *c)
 /* place_in_runs - the position of chunk i: in the last run that does not begin after it. */
 static uint64_t place_in_runs(const struct nc_chunks *c, uint64_t i)
 {
-	size_t low = 0, high = c->n_runs;
+	size_t next = 1;
 
-	while (high - low > 1) {
-		size_t mid = low + (high - low) / 2;
-
-		if (c->runs[mid].i <= i)
-			low = mid;
-		else
-			high = mid;
-	}
-	return c->runs[low].linear + (i - c->runs[low].i);
+	BISECT(next, c->n_runs, mid, c->runs[mid].i <= i);
+	return c->runs[next - 1].linear + (i - c->runs[next - 1].i);
 }
 
 static uint64_t place_in_bits(const struct nc_chunks *c, uint64_t i)
 {
-	size_t low = 0,
-	       high = (size_t)((chunk_sizes_words(c->grid) + RANK_WORDS - 1) / RANK_WORDS), w;
+	const size_t n = (size_t)((sizes_words(c->grid) + RANK_WORDS - 1) / RANK_WORDS);
+	size_t next = 1, w;
 	uint64_t left, word, here;
 
-	while (high - low > 1) {
-		size_t mid = low + (high - low) / 2;
-
-		if (c->ranks[mid] <= i)
-			low = mid;
-		else
-			high = mid;
-	}
-	left = i - c->ranks[low];
-	for (w = low * RANK_WORDS;; w++) {
+	BISECT(next, n, mid, c->ranks[mid] <= i);
+	left = i - c->ranks[next - 1];
+	for (w = (next - 1) * RANK_WORDS;; w++) {
 		here = (uint64_t)__builtin_popcountll(c->bits[w]);
 		if (left < here)
 			break;
@@ -409,12 +384,7 @@ static uint64_t place_in_bits(const struct nc_chunks *c, uint64_t i)
 
 static uint64_t size_at(const struct nc_chunks *c, uint64_t i)
 {
-	const uint8_t *p = c->excess + i * c->width;
-	uint64_t v = 0;
-
-	for (uint32_t b = 0; b < c->width; b++)
-		v |= (uint64_t)p[b] << 8 * b;
-	return c->least + v;
+	return c->least + get_le(c->excess + i * c->width, c->width);
 }
 
 void nc_chunks_nth(const struct nc_chunks *c, uint64_t i, uint64_t *ret_linear,
@@ -437,22 +407,14 @@ void nc_chunks_nth(const struct nc_chunks *c, uint64_t i, uint64_t *ret_linear,
 
 uint64_t nc_chunks_at(const struct nc_chunks *c, uint64_t off)
 {
-	uint64_t low = 0, high = c->n / BLOCK + 1, i, size;
+	const uint64_t n = c->n / BLOCK + (c->n % BLOCK != 0);
+	uint64_t next = 1, i, size;
 
 	if (c->width == 0)
 		return off / c->least;
-	if (c->n % BLOCK == 0)
-		high--; /* no chunk has that number */
-	while (high - low > 1) {
-		uint64_t mid = low + (high - low) / 2;
-
-		if (c->sums[mid] <= off)
-			low = mid;
-		else
-			high = mid;
-	}
-	off -= c->sums[low];
-	for (i = low * BLOCK; off >= (size = size_at(c, i)); i++)
+	BISECT(next, n, mid, c->sums[mid] <= off);
+	off -= c->sums[next - 1];
+	for (i = (next - 1) * BLOCK; off >= (size = size_at(c, i)); i++)
 		off -= size;
 	return i;
 }

@@ -7,8 +7,6 @@
  * the caller's room. */
 #include "hdf5view/virtual/file_layout.h"
 
-#include "base/os/io.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -19,15 +17,15 @@
 #define NODE_MAX (24 + (2 * NC_BTREE_K + 1) * (8 + 8 * (DS_RANK_MAX + 1)) + 2 * NC_BTREE_K * 8)
 #define FILE_MAX ((uint64_t)1 << 62) /* offsets are signed, and this leaves room to round up */
 
-/* file_layout_part - one variable with data. */
-struct file_layout_part {
+/* layout_part - one variable with data. */
+struct layout_part {
 	uint32_t array;
 	struct nc_chunks *chunks; /* owned */
 	struct nc_index x;        /* chunked variables; n_nodes is 0 for the others */
 };
 
-/* file_layout_piece - bytes [at, end) of the file. */
-struct file_layout_piece {
+/* layout_piece - bytes [at, end) of the file. */
+struct layout_piece {
 	uint64_t at, end;
 	uint32_t part;               /* its variable, unless broken */
 	bool nodes;                  /* the variable's index; else its chunks */
@@ -39,8 +37,8 @@ struct nc_layout {
 	const struct plan *plans;
 	struct chunkio *io;
 	struct nc_image image;
-	struct file_layout_part *parts;
-	struct file_layout_piece *pieces; /* ascending; none is empty */
+	struct layout_part *parts;
+	struct layout_piece *pieces; /* ascending; none is empty */
 	size_t n_parts, n_pieces;
 	uint64_t size;
 };
@@ -72,12 +70,12 @@ static int add_part(struct nc_layout *l, const struct nc_var *v, struct nc_budge
 		    struct err *e)
 {
 	const struct ds_array *a = &l->source->ds.arrays[v->array];
-	struct file_layout_part *p = &l->parts[l->n_parts];
+	struct layout_part *p = &l->parts[l->n_parts];
 	int rc = v->data == NC_CHUNKED ? whole_chunks(a, v, e) : 0;
 
-	if (rc == 0)
-		rc = nc_chunks_make(l->io, a, v->array, &l->plans[v->array], budget, &p->chunks,
-				    e);
+	rc = rc ? rc
+		: nc_chunks_make(l->io, a, v->array, &l->plans[v->array], budget, &p->chunks,
+				 e);
 	if (rc < 0)
 		return rc;
 	p->array = v->array;
@@ -96,21 +94,21 @@ static int add_piece(struct nc_layout *l, uint32_t part, bool nodes, uint64_t le
 	if (len > FILE_MAX || at > FILE_MAX - len)
 		return err_set(e, -ERANGE, "the file would be larger than %" PRIu64 " bytes",
 			       FILE_MAX);
-	l->pieces[l->n_pieces++] = (struct file_layout_piece){
-		.at = at, .end = at + len, .part = part, .nodes = nodes};
+	l->pieces[l->n_pieces++] =
+		(struct layout_piece){.at = at, .end = at + len, .part = part, .nodes = nodes};
 	l->size = at + len;
 	return 0;
 }
 
-/* file_layout_place - place indexes, then data. */
-static int file_layout_place(struct nc_layout *l, struct err *e)
+/* layout_place - place indexes, then data. */
+static int layout_place(struct nc_layout *l, struct err *e)
 {
 	uint64_t len;
 	bool own = true;
 	int rc = 0;
 
 	for (uint32_t i = 0; rc == 0 && i < l->n_parts; i++) {
-		struct file_layout_part *p = &l->parts[i];
+		struct layout_part *p = &l->parts[i];
 
 		len = p->x.n_nodes * p->x.node_bytes;
 		if (len == 0)
@@ -119,7 +117,7 @@ static int file_layout_place(struct nc_layout *l, struct err *e)
 		p->x.at = l->size - len;
 	}
 	for (uint32_t i = 0; rc == 0 && i < l->n_parts; i++) {
-		struct file_layout_part *p = &l->parts[i];
+		struct layout_part *p = &l->parts[i];
 
 		len = nc_chunks_bytes(p->chunks);
 		if (len == 0)
@@ -164,7 +162,7 @@ static int place_broken(struct nc_layout *l, size_t *left, struct err *e)
 static int patch(struct nc_layout *l, size_t *left, struct err *e)
 {
 	struct nc_image *m = &l->image;
-	struct file_layout_part *p = l->parts;
+	struct layout_part *p = l->parts;
 	int rc = 0;
 
 	for (uint32_t i = 0; rc == 0 && i < m->n_vars; i++) {
@@ -181,10 +179,10 @@ static int patch(struct nc_layout *l, size_t *left, struct err *e)
 	return rc < 0 ? rc : nc_patch_eof(m->bytes, m->len, l->size, e);
 }
 
-static int file_layout_make(struct nc_layout *l, uint64_t max, struct err *e)
+static int layout_make(struct nc_layout *l, uint64_t max, struct err *e)
 {
 	struct nc_budget budget = {.max = max};
-	size_t left = l->image.len; /* nc_patch_address */
+	size_t left = NC_PATCH_READS * l->image.len; /* nc_patch_address */
 	int rc = 0;
 
 	l->parts = alloc_array(l->image.n_vars, sizeof(*l->parts));
@@ -200,10 +198,8 @@ static int file_layout_make(struct nc_layout *l, uint64_t max, struct err *e)
 			rc = add_part(l, v, &budget, e);
 	}
 	l->size = l->image.len;
-	if (rc == 0)
-		rc = file_layout_place(l, e);
-	if (rc == 0)
-		rc = place_broken(l, &left, e);
+	rc = rc ? rc : layout_place(l, e);
+	rc = rc ? rc : place_broken(l, &left, e);
 	return rc < 0 ? rc : patch(l, &left, e);
 }
 
@@ -220,7 +216,7 @@ int nc_layout_new(struct source *s, const struct plan *plans, struct chunkio *io
 	l->plans = plans;
 	l->io = io;
 	l->image = *image;
-	rc = file_layout_make(l, max_index_bytes, e);
+	rc = layout_make(l, max_index_bytes, e);
 	if (rc < 0) {
 		l->image = (struct nc_image){0}; /* still the caller's */
 		nc_layout_free(l);
@@ -267,40 +263,23 @@ bool nc_layout_structure(const struct nc_layout *l, size_t i, uint64_t *ret_off,
 	return true;
 }
 
-/* file_layout_part_of - the part of an array; NULL: it has no chunks in the file. Parts are in the
+/* layout_part_of - the part of an array; NULL: it has no chunks in the file. Parts are in the
  * order of arrays. */
-static const struct file_layout_part *file_layout_part_of(const struct nc_layout *l,
-							  uint32_t array)
+static const struct layout_part *layout_part_of(const struct nc_layout *l, uint32_t array)
 {
-	size_t low = 0, high = l->n_parts;
+	size_t low = 0;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (l->parts[mid].array < array)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	BISECT(low, l->n_parts, mid, l->parts[mid].array < array);
 	return low < l->n_parts && l->parts[low].array == array ? &l->parts[low] : NULL;
 }
 
 bool nc_layout_chunk(const struct nc_layout *l, uint32_t array, uint64_t linear,
 		     uint64_t *ret_off, uint64_t *ret_len)
 {
-	const struct file_layout_part *p = file_layout_part_of(l, array);
-	uint64_t low = 0, high = p ? nc_chunks_n(p->chunks) : 0, n = high, at = 0, off = 0,
-		 len = 0;
+	const struct layout_part *p = layout_part_of(l, array);
+	uint64_t low = 0, n = p ? nc_chunks_n(p->chunks) : 0, at = 0, off = 0, len = 0;
 
-	while (low < high) {
-		uint64_t mid = low + (high - low) / 2;
-
-		nc_chunks_nth(p->chunks, mid, &at, &off, &len);
-		if (at < linear)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	BISECT(low, n, mid, (nc_chunks_nth(p->chunks, mid, &at, &off, &len), at < linear));
 	if (low >= n)
 		return false;
 	nc_chunks_nth(p->chunks, low, &at, &off, &len);
@@ -314,16 +293,9 @@ bool nc_layout_chunk(const struct nc_layout *l, uint32_t array, uint64_t linear,
 /* piece_at - the first piece that ends after off; n_pieces: none. */
 static size_t piece_at(const struct nc_layout *l, uint64_t off)
 {
-	size_t low = 0, high = l->n_pieces;
+	size_t low = 0;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (l->pieces[mid].end > off)
-			high = mid;
-		else
-			low = mid + 1;
-	}
+	BISECT(low, l->n_pieces, mid, l->pieces[mid].end <= off);
 	return low;
 }
 
@@ -347,9 +319,9 @@ static int chunk_wrong(const struct nc_layout *l, uint32_t array, uint64_t linea
 	return code;
 }
 
-/* file_layout_unknown - report why the size of a chunk could not be stated. */
-static int file_layout_unknown(const struct nc_layout *l, uint32_t array, uint64_t linear,
-			       struct err *e)
+/* layout_unknown - report why the size of a chunk could not be stated. */
+static int layout_unknown(const struct nc_layout *l, uint32_t array, uint64_t linear,
+			  struct err *e)
 {
 	uint64_t size;
 	int rc = chunkio_stat(l->io, array, linear, &size, e);
@@ -382,19 +354,18 @@ static int same_size(const struct nc_layout *l, uint32_t array, uint64_t linear,
 	return chunk_wrong(l, array, linear, -EIO, "its encoded length differs from before", e);
 }
 
-/* file_layout_read_chunk - read bytes [off, off + n) of a chunk of `size` bytes, all inside it. */
-static int file_layout_read_chunk(const struct nc_layout *l, const struct file_layout_part *p,
-				  uint64_t linear, uint64_t size, uint64_t off, size_t n,
-				  uint8_t *room, struct span *ret, struct err *e)
+/* layout_read_chunk - read bytes [off, off + n) of a chunk of `size` bytes, all inside it. */
+static int layout_read_chunk(const struct nc_layout *l, const struct layout_part *p,
+			     uint64_t linear, uint64_t size, uint64_t off, size_t n,
+			     uint8_t *room, struct span *ret, struct err *e)
 {
 	int rc = 0;
 
 	if (size == NC_SIZE_UNKNOWN)
-		rc = file_layout_unknown(l, p->array, linear, e);
+		rc = layout_unknown(l, p->array, linear, e);
 	else if (l->plans[p->array].kind == PLAN_ENCODE)
 		rc = same_size(l, p->array, linear, size, e);
-	if (rc == 0)
-		rc = chunkio_read(l->io, p->array, linear, off, n, room, ret, e);
+	rc = rc ? rc : chunkio_read(l->io, p->array, linear, off, n, room, ret, e);
 	if (rc == -ENOENT)
 		return chunk_wrong(l, p->array, linear, -ESTALE, "it was removed", e);
 	if (rc < 0 || ret->len + ret->zeros == n)
@@ -404,38 +375,21 @@ static int file_layout_read_chunk(const struct nc_layout *l, const struct file_l
 			   "it is shorter than it was when the file was laid out", e);
 }
 
-/* file_layout_take - copy a chunk's bytes to out, which was also offered as their room. *ret_raw
- * is set if they came from a file that was not checked for changes yet. */
-static int file_layout_take(struct span *s, uint8_t *out, bool *ret_raw, struct err *e)
-{
-	int rc = 0;
-
-	if (s->len > 0 && !s->mem) {
-		rc = io_pread(s->fd, out, s->len, s->off, e);
-		*ret_raw = true;
-	} else if (s->len > 0 && s->mem != out) {
-		memcpy(out, s->mem, s->len);
-	}
-	memset(out + s->len, 0, s->zeros);
-	span_done(s);
-	return rc;
-}
-
 /* copy_chunks - bytes [off, off + n) of a variable's chunks. */
-static int copy_chunks(const struct nc_layout *l, const struct file_layout_part *p,
-		       uint64_t off, size_t n, uint8_t *out, bool *ret_raw, struct err *e)
+static int copy_chunks(const struct nc_layout *l, const struct layout_part *p, uint64_t off,
+		       size_t n, uint8_t *out, bool *ret_raw, struct err *e)
 {
 	uint64_t linear, at, size;
 	struct span s;
-	size_t part;
+	size_t part, got;
 	int rc;
 
 	for (uint64_t i = nc_chunks_at(p->chunks, off); n > 0; i++) {
 		nc_chunks_nth(p->chunks, i, &linear, &at, &size);
 		part = (size_t)u64_min(n, at + size - off);
-		rc = file_layout_read_chunk(l, p, linear, size, off - at, part, out, &s, e);
-		if (rc == 0)
-			rc = file_layout_take(&s, out, ret_raw, e);
+		rc = layout_read_chunk(l, p, linear, size, off - at, part, out, &s, e);
+		*ret_raw |= rc == 0 && s.len > 0 && !s.mem; /* not checked for changes yet */
+		rc = rc ? rc : span_fetch(&s, out, part, &got, e);
 		if (rc < 0)
 			return rc;
 		off += part;
@@ -466,23 +420,10 @@ static void copy_nodes(const struct nc_index *x, uint64_t off, size_t n, uint8_t
 	}
 }
 
-/* file_layout_broken - report why a variable's elements could not be read when the file was laid
- * out. */
-static int file_layout_broken(const struct nc_layout *l, const struct nc_var *v, struct err *e)
-{
-	struct buf path;
-
-	buf_init(&path, ERR_TEXT_MAX);
-	ds_array_path(&l->source->ds, v->array, &path);
-	(void)err_set(e, -EIO, "'%.*s': %s", (int)path.len, (const char *)path.data, v->why);
-	buf_release(&path);
-	return -EIO;
-}
-
-/* file_layout_copy - copy bytes [off, off + n) of the file from all pieces that they touch. k: the
+/* layout_copy - copy bytes [off, off + n) of the file from all pieces that they touch. k: the
  * first piece. */
-static int file_layout_copy(const struct nc_layout *l, size_t k, uint64_t off, size_t n,
-			    uint8_t *out, struct err *e)
+static int layout_copy(const struct nc_layout *l, size_t k, uint64_t off, size_t n,
+		       uint8_t *out, struct err *e)
 {
 	bool raw = false;
 	size_t part;
@@ -496,8 +437,8 @@ static int file_layout_copy(const struct nc_layout *l, size_t k, uint64_t off, s
 		n -= part;
 	}
 	for (; rc == 0 && n > 0; k++) {
-		const struct file_layout_piece *g = &l->pieces[k];
-		const struct file_layout_part *p = &l->parts[g->part];
+		const struct layout_piece *g = &l->pieces[k];
+		const struct layout_part *p = &l->parts[g->part];
 
 		part = off < g->at ? (size_t)u64_min(n, g->at - off) : 0;
 		memset(out, 0, part);
@@ -508,7 +449,8 @@ static int file_layout_copy(const struct nc_layout *l, size_t k, uint64_t off, s
 			break;
 		part = (size_t)u64_min(n, g->end - off);
 		if (g->broken)
-			rc = file_layout_broken(l, g->broken, e);
+			rc = nc_err_path(&l->source->ds, 0, g->broken->array,
+					 err_set(e, -EIO, "%s", g->broken->why), e);
 		else if (g->nodes)
 			copy_nodes(&p->x, off - g->at, part, out);
 		else
@@ -525,7 +467,7 @@ int nc_layout_read(const struct nc_layout *l, uint64_t off, size_t len, uint8_t 
 {
 	size_t n = (size_t)u64_min(len, off < l->size ? l->size - off : 0), k;
 	uint64_t linear, at, size, into;
-	const struct file_layout_piece *g;
+	const struct layout_piece *g;
 	int rc;
 
 	*ret = (struct span){.fd = -1};
@@ -539,15 +481,15 @@ int nc_layout_read(const struct nc_layout *l, uint64_t off, size_t len, uint8_t 
 	k = piece_at(l, off);
 	g = &l->pieces[k]; /* a piece exists: off + n is inside the file and after the image */
 	if (!g->nodes && !g->broken && off >= g->at) {
-		const struct file_layout_part *p = &l->parts[g->part];
+		const struct layout_part *p = &l->parts[g->part];
 
 		into = off - g->at;
 		nc_chunks_nth(p->chunks, nc_chunks_at(p->chunks, into), &linear, &at, &size);
 		if (n <= at + size - into)
-			return file_layout_read_chunk(l, p, linear, size, into - at, n, room,
-						      ret, e);
+			return layout_read_chunk(l, p, linear, size, into - at, n, room, ret,
+						 e);
 	}
-	rc = file_layout_copy(l, k, off, n, room, e);
+	rc = layout_copy(l, k, off, n, room, e);
 	if (rc == 0) {
 		ret->mem = room;
 		ret->len = n;

@@ -14,8 +14,8 @@
 
 bool (*nc_apart_fault)(const struct nc_order *q, struct shm *r, int sock);
 
-/* structure_child_maker - the file so far. */
-struct structure_child_maker {
+/* maker - the file so far. */
+struct maker {
 	struct shm shared;
 	struct nc_builder b;
 	uint64_t max_bytes;
@@ -23,9 +23,9 @@ struct structure_child_maker {
 	bool made;
 };
 
-/* structure_child_has_room - check for free memory before libhdf5 is called: if memory for an id
+/* maker_has_room - check for free memory before libhdf5 is called: if memory for an id
  * is short (H5I_register), it ends the process, or is unusable afterwards. */
-static bool structure_child_has_room(void)
+static bool maker_has_room(void)
 {
 	void *p = malloc(ROOM);
 	bool has = p != NULL;
@@ -35,7 +35,7 @@ static bool structure_child_has_room(void)
 }
 
 /* bytes_so_far - of the file. */
-static int bytes_so_far(const struct structure_child_maker *k, uint64_t *ret, struct err *e)
+static int bytes_so_far(const struct maker *k, uint64_t *ret, struct err *e)
 {
 	hsize_t n = 0;
 
@@ -45,28 +45,26 @@ static int bytes_so_far(const struct structure_child_maker *k, uint64_t *ret, st
 	return 0;
 }
 
-static int structure_child_make(struct structure_child_maker *k, const struct nc_order *q,
-				uint64_t *ret, struct err *e)
+static int maker_make(struct maker *k, const struct nc_order *q, uint64_t *ret, struct err *e)
 {
 	const struct nc_model *m = nc_unpack(k->shared.at, (size_t)q->len, q->moves);
-	int rc = m && structure_child_has_room() ? nc_builder_init(&k->b, m, q->max_bytes, e)
-						 : err_nomem(e);
+	int rc = m && maker_has_room() ? nc_builder_init(&k->b, m, q->max_bytes, e)
+				       : err_nomem(e);
 
-	if (rc == 0)
-		rc = nc_h5_structure(&k->b, e);
+	rc = rc ? rc : nc_h5_structure(&k->b, e);
 	k->made = rc == 0;
 	return rc == 0 ? bytes_so_far(k, ret, e) : rc;
 }
 
-static int structure_child_strings(struct structure_child_maker *k, const struct nc_order *q,
-				   uint64_t *ret, struct err *e)
+static int maker_strings(struct maker *k, const struct nc_order *q, uint64_t *ret,
+			 struct err *e)
 {
 	int rc = nc_h5_strings(&k->b, q->array, k->shared.at, (size_t)q->len, e);
 
 	return rc == 0 ? bytes_so_far(k, ret, e) : rc;
 }
 
-static int structure_child_finish(struct structure_child_maker *k, uint64_t *ret, struct err *e)
+static int maker_finish(struct maker *k, uint64_t *ret, struct err *e)
 {
 	ssize_t n = H5Fflush(k->b.file, H5F_SCOPE_GLOBAL) < 0
 			    ? -1
@@ -79,8 +77,7 @@ static int structure_child_finish(struct structure_child_maker *k, uint64_t *ret
 	return 0;
 }
 
-static int image(struct structure_child_maker *k, const struct nc_order *q, uint64_t *ret,
-		 struct err *e)
+static int image(struct maker *k, const struct nc_order *q, uint64_t *ret, struct err *e)
 {
 	const uint32_t n = k->b.ds->n_arrays;
 	uint64_t at = nc_apart_headers(k->len);
@@ -95,35 +92,33 @@ static int image(struct structure_child_maker *k, const struct nc_order *q, uint
 	return 0;
 }
 
-static int structure_child_agree(const struct structure_child_maker *k,
-				 const struct nc_order *q, uint64_t *ret, struct err *e)
+static int maker_agree(const struct maker *k, const struct nc_order *q, uint64_t *ret,
+		       struct err *e)
 {
 	struct nc_ask *x = nc_unpack(k->shared.at, (size_t)q->len, q->moves);
 
-	if (!x || !structure_child_has_room())
+	if (!x || !maker_has_room())
 		return err_nomem(e);
 	*ret = nc_filters_agree(&x->a, &x->as, &x->chain);
 	free(x);
 	return 0;
 }
 
-/* structure_child_handle - h5_lock is held. */
-static int structure_child_handle(struct structure_child_maker *k, const struct nc_order *q,
-				  uint64_t *ret, struct err *e)
+/* maker_handle - h5_lock is held. */
+static int maker_handle(struct maker *k, const struct nc_order *q, uint64_t *ret, struct err *e)
 {
 	if (q->op == NC_OP_AGREE)
-		return structure_child_agree(k, q, ret, e);
+		return maker_agree(k, q, ret, e);
 	if (q->op == NC_OP_MAKE)
-		return structure_child_make(k, q, ret, e);
+		return maker_make(k, q, ret, e);
 	if (!k->made)
 		return err_set(e, -EINVAL, "no file has been built");
 	if (q->op == NC_OP_STRINGS)
-		return structure_child_strings(k, q, ret, e);
-	return q->op == NC_OP_FINISH ? structure_child_finish(k, ret, e) : image(k, q, ret, e);
+		return maker_strings(k, q, ret, e);
+	return q->op == NC_OP_FINISH ? maker_finish(k, ret, e) : image(k, q, ret, e);
 }
 
-static void structure_child_answer(struct structure_child_maker *k, const struct nc_order *q,
-				   int sock)
+static void maker_answer(struct maker *k, const struct nc_order *q, int sock)
 {
 	uint64_t number = 0;
 	struct err e = ERR_INIT;
@@ -132,18 +127,17 @@ static void structure_child_answer(struct structure_child_maker *k, const struct
 	if (nc_apart_fault && nc_apart_fault(q, &k->shared, sock))
 		return;
 	h5_enter();
-	rc = structure_child_handle(k, q, &number, &e);
+	rc = maker_handle(k, q, &number, &e);
 	h5_leave();
-	if (rc == -EIO &&
-	    !structure_child_has_room()) /* the library's code for every failure */
+	if (rc == -EIO && !maker_has_room()) /* the library's code for every failure */
 		rc = -ENOMEM;
 	worker_reply(sock, rc, number, &e);
 }
 
-static void structure_child_serve(const struct child_self *self)
+static void maker_serve(const struct child_self *self)
 {
 	const struct sandbox_limits *limits = self->own ? self->own : self->data;
-	struct structure_child_maker k = {.shared = {.fd = self->fds[0]}};
+	struct maker k = {.shared = {.fd = self->fds[0]}};
 	struct nc_order q;
 	struct err e = ERR_INIT;
 
@@ -154,11 +148,11 @@ static void structure_child_serve(const struct child_self *self)
 		_exit(1);
 	while (worker_next(self->sock, &q, sizeof(q)) && shm_map(&k.shared, q.size) &&
 	       q.len <= q.size)
-		structure_child_answer(&k, &q, self->sock);
+		maker_answer(&k, &q, self->sock);
 }
 
-/* structure_child_has_files - as with those of hdf5/worker_ops.c. */
-static bool structure_child_has_files(void)
+/* maker_has_files - as with those of hdf5/worker_ops.c. */
+static bool maker_has_files(void)
 {
 	return H5Fget_obj_count((hid_t)H5F_OBJ_ALL, H5F_OBJ_ALL) > 0;
 }
@@ -168,8 +162,8 @@ const struct child_kind nc_apart_kind = {
 	.who = "the HDF5 library",
 	.n_fds = 1,
 	.may = 0,
-	.run = structure_child_serve,
-	.keeps_files = structure_child_has_files,
+	.run = maker_serve,
+	.keeps_files = maker_has_files,
 	.enter = h5_gate_close,
 	.leave = h5_gate_open,
 };

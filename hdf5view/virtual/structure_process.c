@@ -26,9 +26,9 @@
 
 /* ---- requests ---- */
 
-/* structure_process_start - start a child. len, max_bytes: sizes of its input and its output. */
-static int structure_process_start(struct structure_process *x, uint64_t len,
-				   uint64_t max_bytes, struct err *e)
+/* process_start - start a child. len, max_bytes: sizes of its input and its output. */
+static int process_start(struct structure_process *x, uint64_t len, uint64_t max_bytes,
+			 struct err *e)
 {
 	const uint64_t max = UINT64_MAX / 64;
 	struct sandbox_limits job = {.memory = ROOM_BASE + ROOM_MODEL * u64_min(len, max) +
@@ -60,17 +60,16 @@ static const struct worker_words words = {
 	.again = -EAGAIN,
 };
 
-static int structure_process_lost(struct structure_process *x, enum child_taken got,
-				  struct err *e)
+static int process_lost(struct structure_process *x, enum child_taken got, struct err *e)
 {
 	return worker_lost(&x->w, &words, "the process that builds the netCDF file", got,
 			   x->timeout_ms, NULL, e);
 }
 
-/* structure_process_ask - send a request. *ret is an unchecked number. A child that does not reply
+/* process_ask - send a request. *ret is an unchecked number. A child that does not reply
  * is ended. */
-static int structure_process_ask(struct structure_process *x, struct nc_order *q, uint64_t *ret,
-				 struct err *e)
+static int process_ask(struct structure_process *x, struct nc_order *q, uint64_t *ret,
+		       struct err *e)
 {
 	struct worker_call c = {.request = q, .size = sizeof(*q), .ms = x->timeout_ms};
 	enum child_taken got;
@@ -78,7 +77,7 @@ static int structure_process_ask(struct structure_process *x, struct nc_order *q
 	q->size = x->w.shared.size;
 	got = worker_call(&x->w, &c, e);
 	if (got != CHILD_TAKEN)
-		return structure_process_lost(x, got, e);
+		return process_lost(x, got, e);
 	if (c.rc == 0)
 		*ret = c.len;
 	return c.rc;
@@ -86,9 +85,9 @@ static int structure_process_ask(struct structure_process *x, struct nc_order *q
 
 /* ---- one file ---- */
 
-/* structure_process_make - make everything but variable-length elements. */
-static int structure_process_make(struct structure_process *x, const struct nc_model *m,
-				  uint64_t max_bytes, uint64_t *ret, struct err *e)
+/* process_make - make everything but variable-length elements. */
+static int process_make(struct structure_process *x, const struct nc_model *m,
+			uint64_t max_bytes, uint64_t *ret, struct err *e)
 {
 	struct nc_order q = {.op = NC_OP_MAKE, .max_bytes = max_bytes};
 	struct buf packed;
@@ -97,14 +96,13 @@ static int structure_process_make(struct structure_process *x, const struct nc_m
 	buf_init(&packed, SIZE_MAX / 4);
 	nc_pack_model(m, &packed, &q.moves);
 	q.len = packed.len;
-	rc = buf_ok(&packed) ? structure_process_start(x, q.len, max_bytes, e)
+	rc = buf_ok(&packed) ? process_start(x, q.len, max_bytes, e)
 			     : buf_full(&packed, e, -ERANGE,
 					"the dataset's metadata is too "
 					"large for a netCDF file");
-	if (rc == 0)
-		rc = hand_over(x, &packed, e);
+	rc = rc ? rc : hand_over(x, &packed, e);
 	buf_release(&packed);
-	return rc == 0 ? structure_process_ask(x, &q, ret, e) : rc;
+	return rc == 0 ? process_ask(x, &q, ret, e) : rc;
 }
 
 /* writer - the state of sending variable-length elements. */
@@ -119,12 +117,12 @@ static int write_strings(struct nc_strings *t, uint32_t array, struct err *e)
 	struct nc_order q = {.op = NC_OP_STRINGS, .array = array, .len = t->pieces.len};
 	int rc = hand_over(x, &t->pieces, e);
 
-	return rc == 0 ? structure_process_ask(x, &q, &t->bytes, e) : rc;
+	return rc == 0 ? process_ask(x, &q, &t->bytes, e) : rc;
 }
 
-static int structure_process_strings(struct structure_process *x, const struct nc_model *m,
-				     struct source *s, uint64_t bytes, uint64_t max_bytes,
-				     char **broken, struct err *e)
+static int process_strings(struct structure_process *x, const struct nc_model *m,
+			   struct source *s, uint64_t bytes, uint64_t max_bytes, char **broken,
+			   struct err *e)
 {
 	struct writer w = {.t = {.source = s,
 				 .bytes = bytes,
@@ -149,7 +147,7 @@ static int take_image(struct structure_process *x, const struct nc_model *m, uin
 {
 	struct nc_order q = {.op = NC_OP_FINISH};
 	uint64_t n = 0, said = 0;
-	int rc = structure_process_ask(x, &q, &n, e);
+	int rc = process_ask(x, &q, &n, e);
 
 	if (rc < 0)
 		return rc;
@@ -158,15 +156,14 @@ static int take_image(struct structure_process *x, const struct nc_model *m, uin
 			       "netCDF file: a structure of %" PRIu64 " bytes exceeds %" PRIu64,
 			       n, max_bytes);
 	if (n < HEAD || n > SIZE_MAX / 4)
-		return structure_process_lost(x, CHILD_WRONG, e);
+		return process_lost(x, CHILD_WRONG, e);
 	q = (struct nc_order){.op = NC_OP_IMAGE, .len = n};
 	rc = shm_grow(&x->w.shared, nc_apart_headers(n) + (uint64_t)m->ds->n_arrays * 8, e);
-	if (rc == 0)
-		rc = structure_process_ask(x, &q, &said, e);
+	rc = rc ? rc : process_ask(x, &q, &said, e);
 	if (rc < 0)
 		return rc;
 	if (said != n)
-		return structure_process_lost(x, CHILD_WRONG, e);
+		return process_lost(x, CHILD_WRONG, e);
 	ret->bytes = alloc_array((size_t)n, 1);
 	if (!ret->bytes)
 		return err_nomem(e);
@@ -195,7 +192,7 @@ static int list_vars(struct structure_process *x, const struct nc_model *m, char
 		if (!m->arrays[i].name)
 			continue;
 		if (header >= ret->len)
-			return structure_process_lost(x, CHILD_WRONG, e);
+			return process_lost(x, CHILD_WRONG, e);
 		*v = (struct nc_var){.array = i,
 				     .data = m->arrays[i].data,
 				     .header = header,
@@ -222,14 +219,10 @@ int nc_build(const struct nc_model *m, struct source *s, uint64_t max_bytes,
 	int rc = broken ? 0 : err_nomem(e);
 
 	*ret = (struct nc_image){0};
-	if (rc == 0)
-		rc = structure_process_make(&x, m, max_bytes, &bytes, e);
-	if (rc == 0)
-		rc = structure_process_strings(&x, m, s, bytes, max_bytes, broken, e);
-	if (rc == 0)
-		rc = take_image(&x, m, max_bytes, ret, e);
-	if (rc == 0)
-		rc = list_vars(&x, m, broken, ret, e);
+	rc = rc ? rc : process_make(&x, m, max_bytes, &bytes, e);
+	rc = rc ? rc : process_strings(&x, m, s, bytes, max_bytes, broken, e);
+	rc = rc ? rc : take_image(&x, m, max_bytes, ret, e);
+	rc = rc ? rc : list_vars(&x, m, broken, ret, e);
 	(void)worker_end(&x.w);
 	for (uint32_t i = 0; broken && i < m->ds->n_arrays; i++)
 		free(broken[i]);
@@ -260,15 +253,13 @@ static int empty_image(uint64_t timeout_ms, struct nc_image *ret, struct err *e)
 	const struct nc_model m = {.ds = &ds, .v18 = true, .order = order, .groups = &shown};
 	struct structure_process x = {.timeout_ms = timeout_ms};
 	uint64_t bytes = 0;
-	int rc = structure_process_make(&x, &m, EMPTY_MAX, &bytes, e);
+	int rc = process_make(&x, &m, EMPTY_MAX, &bytes, e);
 
 	*ret = (struct nc_image){0};
-	if (rc == 0)
-		rc = take_image(&x, &m, EMPTY_MAX, ret, e);
+	rc = rc ? rc : take_image(&x, &m, EMPTY_MAX, ret, e);
 	(void)worker_end(&x.w);
 	/* libhdf5 clears the flag "open for writing" in an image and keeps the old checksum. */
-	if (rc == 0)
-		rc = nc_patch_eof(ret->bytes, ret->len, ret->len, e);
+	rc = rc ? rc : nc_patch_eof(ret->bytes, ret->len, ret->len, e);
 	if (rc == -EAGAIN) /* the child was ended, as by a shortage of memory */
 		rc = err_wrap(e, -ENOMEM, "cannot build a netCDF file");
 	return rc;
@@ -295,8 +286,7 @@ int hdf5_create(const char *path, uint64_t timeout_ms, struct err *e)
 		rc = err_sys(e, errno, "cannot create the file");
 	if (fd >= 0) {
 		rc = io_pwrite(fd, image.bytes, image.len, 0, e);
-		if (rc == 0)
-			rc = io_sync(fd, true, e);
+		rc = rc ? rc : io_sync(fd, true, e);
 		if (rc < 0)
 			remove_own(path, fd);
 	}
@@ -318,14 +308,12 @@ static int put_question(struct nc_asker *k, const struct nc_ask *ask_of, uint64_
 	if (!buf_ok(&packed))
 		rc = buf_full(&packed, &k->why, -ERANGE, "a filter's parameters are too many");
 	if (rc == 0 && !k->x.w.child.pid)
-		rc = structure_process_start(&k->x, 0, 0, &k->why);
-	if (rc == 0)
-		rc = hand_over(&k->x, &packed, &k->why);
+		rc = process_start(&k->x, 0, 0, &k->why);
+	rc = rc ? rc : hand_over(&k->x, &packed, &k->why);
 	buf_release(&packed);
-	if (rc == 0)
-		rc = structure_process_ask(&k->x, &q, ret, &k->why);
+	rc = rc ? rc : process_ask(&k->x, &q, ret, &k->why);
 	if (rc == 0 && *ret > NC_AGREE_LAST)
-		rc = structure_process_lost(&k->x, CHILD_WRONG, &k->why);
+		rc = process_lost(&k->x, CHILD_WRONG, &k->why);
 	return rc;
 }
 

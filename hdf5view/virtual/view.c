@@ -43,28 +43,28 @@ static struct nc_view *nc(struct view *v)
 	return CONTAINER_OF(v, struct nc_view, base);
 }
 
-static int virtual_view_lay_out(struct nc_view *n, struct nc_layout **ret, struct err *e)
+static int view_lay_out(struct nc_view *n, struct nc_layout **ret, struct err *e)
 {
 	struct nc_image image = {0};
 	int rc = nc_build(n->model, n->base.source, n->opts.max_image_bytes, &image, e);
 
-	if (rc == 0)
-		rc = nc_layout_new(n->base.source, n->plans, n->io, &image,
-				   n->opts.max_index_bytes, ret, e);
+	rc = rc ? rc
+		: nc_layout_new(n->base.source, n->plans, n->io, &image,
+				n->opts.max_index_bytes, ret, e);
 	nc_image_release(&image);
 	return rc;
 }
 
-/* virtual_view_passing - whether a failure says nothing about the dataset: the caller gave up,
+/* view_passing - whether a failure says nothing about the dataset: the caller gave up,
  * memory is short, bytes did not arrive, or libhdf5 crashed. After a failure that took long, which
  * the next caller would wait for again, a pause is better. */
-static bool virtual_view_passing(int rc, int64_t took)
+static bool view_passing(int rc, int64_t took)
 {
 	return err_is_transient(rc) || ((rc == -EIO || rc == -ETIMEDOUT) && took < RETRY_MS);
 }
 
-/* virtual_view_attempt - lay out the file, unless that failed a moment ago. lock is held. */
-static int virtual_view_attempt(struct nc_view *n, struct nc_layout **ret, struct err *e)
+/* view_attempt - lay out the file, unless that failed a moment ago. lock is held. */
+static int view_attempt(struct nc_view *n, struct nc_layout **ret, struct err *e)
 {
 	int64_t began = clock_ms(), took;
 	struct err why = ERR_INIT;
@@ -72,14 +72,13 @@ static int virtual_view_attempt(struct nc_view *n, struct nc_layout **ret, struc
 
 	if (n->failure.code < 0 && began < n->retry)
 		return err_set(e, n->failure.code, "%s", n->failure.msg);
-	rc = virtual_view_lay_out(n, ret, &why);
+	rc = view_lay_out(n, ret, &why);
 	if (rc == 0) {
 		atomic_store_explicit(&n->layout, *ret, memory_order_release);
 		return 0;
 	}
 	took = clock_ms() - began;
-	if (virtual_view_passing(rc,
-				 took)) /* EAGAIN: the process that made it was killed */
+	if (view_passing(rc, took)) /* EAGAIN: the process that made it was killed */
 		return err_set(e, rc == -EAGAIN ? -EIO : rc, "'%s': %s", n->opts.name, why.msg);
 	if (rc == -ENOENT) /* a resource is missing, not the file */
 		rc = -EIO;
@@ -108,7 +107,7 @@ static int layout(struct nc_view *n, struct nc_layout **ret, struct err *e)
 	if (rc < 0)
 		return err_set(e, rc, "'%s': cancelled while it was laid out", n->opts.name);
 	if (!l) {
-		rc = virtual_view_attempt(n, &l, e);
+		rc = view_attempt(n, &l, e);
 		(void)pthread_mutex_lock(&n->lock);
 		n->busy = false;
 		(void)pthread_cond_broadcast(&n->made);
@@ -119,7 +118,7 @@ static int layout(struct nc_view *n, struct nc_layout **ret, struct err *e)
 	return rc;
 }
 
-static void virtual_view_file_attr(struct nc_view *n, struct view_attr *ret, struct err *e)
+static void view_file_attr(struct nc_view *n, struct view_attr *ret, struct err *e)
 {
 	struct nc_layout *l;
 
@@ -130,13 +129,12 @@ static void virtual_view_file_attr(struct nc_view *n, struct view_attr *ret, str
 		ret->unknown = true; /* the kernel reads an empty file as empty: hence the 1 */
 }
 
-static int virtual_view_view_getattr(struct view *v, uint64_t id, struct view_attr *ret,
-				     struct err *e)
+static int view_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct err *e)
 {
 	if (id == VIEW_ROOT)
 		*ret = (struct view_attr){.id = VIEW_ROOT, .is_dir = true, .nlink = 2};
 	else if (id == FILE_ID)
-		virtual_view_file_attr(nc(v), ret, e);
+		view_file_attr(nc(v), ret, e);
 	else
 		return err_set(e, -ESTALE, "no file has the id %" PRIu64, id);
 	return 0;
@@ -151,8 +149,8 @@ static int in_root(uint64_t dir, struct err *e)
 	return err_set(e, -ESTALE, "no file has the id %" PRIu64, dir);
 }
 
-static int virtual_view_view_lookup(struct view *v, uint64_t dir, const char *name, size_t len,
-				    struct view_attr *ret, struct err *e)
+static int view_lookup(struct view *v, uint64_t dir, const char *name, size_t len,
+		       struct view_attr *ret, struct err *e)
 {
 	const char *own = nc(v)->opts.name;
 	int rc = in_root(dir, e);
@@ -161,12 +159,12 @@ static int virtual_view_view_lookup(struct view *v, uint64_t dir, const char *na
 		return rc;
 	if (strlen(own) != len || memcmp(own, name, len) != 0)
 		return err_set(e, -ENOENT, "no such file");
-	virtual_view_file_attr(nc(v), ret, e);
+	view_file_attr(nc(v), ret, e);
 	return 0;
 }
 
-static int virtual_view_view_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr,
-				  view_emit *emit, void *arg, struct err *e)
+static int view_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr,
+		     view_emit *emit, void *arg, struct err *e)
 {
 	struct nc_view *n = nc(v);
 	struct view_attr at;
@@ -176,13 +174,13 @@ static int virtual_view_view_list(struct view *v, uint64_t dir, uint64_t cookie,
 	if (rc < 0 || cookie > 0)
 		return rc;
 	if (have)
-		virtual_view_file_attr(n, &at, NULL);
+		view_file_attr(n, &at, NULL);
 	(void)emit(arg, n->opts.name, FILE_ID, false, have ? &at : NULL, 1);
 	return 0;
 }
 
-static int virtual_view_view_read(struct view *v, uint64_t id, uint64_t off, size_t len,
-				  uint8_t *room, struct span *ret, struct err *e)
+static int view_read(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
+		     struct span *ret, struct err *e)
 {
 	struct nc_layout *l;
 	int rc;
@@ -194,19 +192,17 @@ static int virtual_view_view_read(struct view *v, uint64_t id, uint64_t off, siz
 	return rc < 0 ? rc : nc_layout_read(l, off, len, room, ret, e);
 }
 
-static uint64_t virtual_view_view_parent(struct view *v, uint64_t dir)
+static uint64_t view_parent(struct view *v NZ_UNUSED, uint64_t dir NZ_UNUSED)
 {
-	(void)v;
-	(void)dir;
 	return VIEW_ROOT;
 }
 
-static const struct plan *virtual_view_view_plan(struct view *v, uint32_t array)
+static const struct plan *view_plan(struct view *v, uint32_t array)
 {
 	return &nc(v)->plans[array];
 }
 
-static void virtual_view_view_close(struct view *v)
+static void view_close(struct view *v)
 {
 	struct nc_view *n;
 
@@ -222,8 +218,8 @@ static void virtual_view_view_close(struct view *v)
 	free(n);
 }
 
-static int virtual_view_op_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
-				 struct err *e)
+static int view_op_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
+			 struct err *e)
 {
 	if (!name)
 		return 0; /* none is listed */
@@ -234,14 +230,14 @@ static int virtual_view_op_xattr(struct view *v, uint64_t id, const char *name, 
 
 static const struct view_ops nc_view_ops = {
 	.name = "netcdf",
-	.xattr = virtual_view_op_xattr,
-	.close = virtual_view_view_close,
-	.lookup = virtual_view_view_lookup,
-	.getattr = virtual_view_view_getattr,
-	.list = virtual_view_view_list,
-	.read = virtual_view_view_read,
-	.parent = virtual_view_view_parent,
-	.plan = virtual_view_view_plan,
+	.xattr = view_op_xattr,
+	.close = view_close,
+	.lookup = view_lookup,
+	.getattr = view_getattr,
+	.list = view_list,
+	.read = view_read,
+	.parent = view_parent,
+	.plan = view_plan,
 };
 
 int nc_view_open(struct source *s, const struct nc_view_options *opts, struct view **ret,
@@ -259,10 +255,9 @@ int nc_view_open(struct source *s, const struct nc_view_options *opts, struct vi
 	cancel_cond_init(&n->made);
 	n->plans = alloc_array(s->ds.n_arrays, sizeof(*n->plans));
 	rc = n->plans ? nc_model_new(s, opts, n->plans, &n->model, e) : err_nomem(e);
-	if (rc == 0)
-		rc = chunkio_new(s, n->plans, &opts->io, &n->io, e);
+	rc = rc ? rc : chunkio_new(s, n->plans, &opts->io, &n->io, e);
 	if (rc < 0) {
-		virtual_view_view_close(&n->base);
+		view_close(&n->base);
 		return rc;
 	}
 	n->base.notes = nc_model_notes(n->model, &n->base.n_notes);
@@ -317,10 +312,9 @@ static uint32_t path_group(const struct nc_model *m, const char *path, size_t le
 	return g;
 }
 
-/* virtual_view_place_of - split a path into the group of its last component, and that component.
+/* view_place_of - split a path into the group of its last component, and that component.
  * DS_NONE: none. */
-static uint32_t virtual_view_place_of(const struct nc_model *m, const char *path,
-				      const char **ret_name)
+static uint32_t view_place_of(const struct nc_model *m, const char *path, const char **ret_name)
 {
 	const char *slash = strrchr(path, '/');
 
@@ -340,7 +334,7 @@ uint32_t nc_view_array(void *v, const char *path)
 {
 	const struct nc_model *m = nc(v)->model;
 	const char *name;
-	uint32_t g = virtual_view_place_of(m, path, &name);
+	uint32_t g = view_place_of(m, path, &name);
 
 	for (uint32_t i = 0; g != DS_NONE && i < m->ds->groups[g].n_arrays; i++) {
 		uint32_t a = m->ds->groups[g].arrays[i];
@@ -361,7 +355,7 @@ uint32_t nc_view_dim(void *v, const char *path)
 {
 	const struct nc_model *m = nc(v)->model;
 	const char *name;
-	uint32_t g = virtual_view_place_of(m, path, &name);
+	uint32_t g = view_place_of(m, path, &name);
 
 	for (uint32_t i = 0; g != DS_NONE && i < m->ds->groups[g].n_dims; i++) {
 		uint32_t d = m->ds->groups[g].dims[i];

@@ -88,8 +88,9 @@ void nc_index_node(const struct nc_index *x, uint64_t node, uint8_t *out);
 
 /* nc_patch_address - write a data address into the layout message of the object header at
  * `header`, and update the header's checksum if it has one. left: bytes of headers that may still
- * be parsed, initially len: headers of a file's datasets do not overlap. Returns 0; -EBADMSG there
- * is no such message, or no valid header. */
+ * be read, initially NC_PATCH_READS times len: headers of a file's datasets do not overlap.
+ * Returns 0; -EBADMSG there is no such message, or no valid header. */
+#define NC_PATCH_READS 2 /* the beginning of a header is read twice */
 int nc_patch_address(uint8_t *image, size_t len, size_t *left, uint64_t header, uint64_t addr,
 		     struct err *e) NZ_MUST_USE;
 /* nc_patch_eof - write the end of the file into the superblock. */

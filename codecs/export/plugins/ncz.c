@@ -57,8 +57,8 @@ static int nc_error(int rc)
 	return rc == 0 ? NC_NOERR : rc == -ENOMEM ? NC_ENOMEM : NC_EFILTER;
 }
 
-/* plugins_ncz_give - replace *ret by a copy of the parameters that the caller frees. */
-static int plugins_ncz_give(const uint32_t *params, size_t n, size_t *ret_n, unsigned **ret)
+/* ncz_give - replace *ret by a copy of the parameters that the caller frees. */
+static int ncz_give(const uint32_t *params, size_t n, size_t *ret_n, unsigned **ret)
 {
 	unsigned *copy = n > 0 ? alloc_array(n, sizeof(*copy)) : NULL;
 
@@ -74,7 +74,7 @@ static int plugins_ncz_give(const uint32_t *params, size_t n, size_t *ret_n, uns
 
 /* ---- JSON to parameters, and back ---- */
 
-static int plugins_ncz_from_json(const struct codec_json *j, uint32_t *params, uint32_t *ret_n)
+static int ncz_from_json(const struct codec_json *j, uint32_t *params, uint32_t *ret_n)
 {
 	const char *id;
 
@@ -96,11 +96,11 @@ static int codec_to_hdf5(const char *codec, size_t *ret_n, unsigned **ret)
 		return NC_ENOMEM;
 	rc = nc_error(codec_json_open(codec, strlen(codec), 2, 1, j, NULL));
 	if (rc == NC_NOERR)
-		rc = nc_error(plugins_ncz_from_json(j, params, &n));
+		rc = nc_error(ncz_from_json(j, params, &n));
 	codec_json_close(j);
 	free(j);
 	if (rc == NC_NOERR)
-		rc = plugins_ncz_give(params, n, ret_n, &none);
+		rc = ncz_give(params, n, ret_n, &none);
 	if (rc == NC_NOERR)
 		*ret = none;
 	return rc;
@@ -140,7 +140,7 @@ struct variable {
 	uint64_t chunk[RANK_MAX];
 };
 
-static enum codec_class plugins_ncz_class_of(int type)
+static enum codec_class ncz_class_of(int type)
 {
 	switch (type) {
 	case NC_BYTE:
@@ -181,9 +181,8 @@ static bool read_variable(const struct caller *c, int ncid, int varid, struct va
 	    rank > RANK_MAX || about_type(ncid, type, NULL, &size) || size == 0 ||
 	    size > UINT32_MAX)
 		return false;
-	v->array = (struct codec_array){.class = plugins_ncz_class_of(type),
-					.elem_size = (uint32_t)size,
-					.chunk = v->chunk};
+	v->array = (struct codec_array){
+		.class = ncz_class_of(type), .elem_size = (uint32_t)size, .chunk = v->chunk};
 	if (rank > 0 && (chunks(ncid, varid, &storage, v->sizes) || storage != NC_CHUNKED))
 		return false;
 	v->array.rank = (uint32_t)rank;
@@ -219,8 +218,8 @@ static int modify_parameters(int ncid, int varid, size_t *visible_n, unsigned **
 	free(v);
 	if (rc != NC_NOERR)
 		return rc;
-	return known ? plugins_ncz_give(params, n, working_n, working)
-		     : plugins_ncz_give(spec.params, spec.n_params, working_n, working);
+	return known ? ncz_give(params, n, working_n, working)
+		     : ncz_give(spec.params, spec.n_params, working_n, working);
 }
 
 static struct ncz_codec codec;

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* builder.h - parts of a dataset model that every source builds in the same way: its notes, and the
+ * lists of the members of its groups. */
+#ifndef TRANSLATE_MODEL_BUILDER_H
+#define TRANSLATE_MODEL_BUILDER_H
+
+#include <stdarg.h>
+
+#include "translate/model/dataset.h"
+
+#define DS_NOTES_MAX 1000
+
+/* ds_notes - the notes of a model while it is built; zeroes to begin with. */
+struct ds_notes {
+	const char **v; /* owned; the strings are the arena's */
+	size_t n, cap;
+	uint64_t dropped; /* notes after the first DS_NOTES_MAX */
+};
+
+/* ds_notes_add - add the note "<where>: <text>", in arena a. where: at most 300 bytes of it are
+ * used. Returns 0; -ERANGE a is full; -ENOMEM. */
+int ds_notes_add(struct ds_notes *n, struct arena *a, const char *where, size_t len,
+		 const char *fmt, va_list ap, struct err *e) NZ_MUST_USE;
+
+/* ds_notes_freeze - store the notes in ds, the last one with the number of dropped ones. Returns 0;
+ * -ERANGE, -ENOMEM. */
+int ds_notes_freeze(struct ds_notes *n, struct arena *a, struct dataset *ds,
+		    struct err *e) NZ_MUST_USE;
+void ds_notes_release(struct ds_notes *n);
+
+/* ds_members - set the lists of groups, arrays and dimensions of all groups, from the ordinals of
+ * their groups. Each list is ascending. Returns 0; -ERANGE, -ENOMEM. */
+int ds_members(struct dataset *ds, struct arena *a, struct err *e) NZ_MUST_USE;
+
+#endif
