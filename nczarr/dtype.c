@@ -19,8 +19,8 @@
 #define TEXT_MAX 4096 /* of a structure's dtype as an attribute */
 #define QUOTE_MAX 80  /* bytes of a name in a message */
 
-/* nczarr_dtype_reading - state of a dtype parser. */
-struct nczarr_dtype_reading {
+/* dtype_reading - state of a dtype parser. */
+struct dtype_reading {
 	struct arena *a;
 	bool old_char;
 	uint32_t n_fields; /* so far, of all structures */
@@ -28,14 +28,14 @@ struct nczarr_dtype_reading {
 	struct err *e;
 };
 
-static int not_supported(const struct nczarr_dtype_reading *r, const char *name)
+static int not_supported(const struct dtype_reading *r, const char *name)
 {
 	return err_set(r->e, -EOPNOTSUPP, "data type '%.*s' is not supported", QUOTE_MAX, name);
 }
 
-/* nczarr_dtype_sized - a type whose size in bytes a document states. */
-static int nczarr_dtype_sized(const struct nczarr_dtype_reading *r, enum dt_kind kind,
-			      uint64_t bytes, const char *name, struct zr_dtype *ret)
+/* dtype_sized - a type whose size in bytes a document states. */
+static int dtype_sized(const struct dtype_reading *r, enum dt_kind kind, uint64_t bytes,
+		       const char *name, struct zr_dtype *ret)
 {
 	if (bytes == 0)
 		return err_set(
@@ -101,8 +101,8 @@ static bool make_time(bool is_date, const char *unit, size_t len, uint64_t facto
 
 /* ---- structures ---- */
 
-/* nczarr_dtype_record - state of a structure. */
-struct nczarr_dtype_record {
+/* dtype_record - state of a structure. */
+struct dtype_record {
 	struct dt_field *fields;
 	uint32_t n, cap;
 	uint64_t stored, size;  /* bytes so far; at most ELEMENT_MAX */
@@ -110,8 +110,8 @@ struct nczarr_dtype_record {
 	size_t n_moves, c_moves;
 };
 
-static int add_move(const struct nczarr_dtype_reading *r, struct nczarr_dtype_record *rec,
-		    uint64_t from, uint64_t to, uint64_t bytes)
+static int add_move(const struct dtype_reading *r, struct dtype_record *rec, uint64_t from,
+		    uint64_t to, uint64_t bytes)
 {
 	struct zr_field *last = rec->n_moves ? &rec->moves[rec->n_moves - 1] : NULL;
 
@@ -129,7 +129,7 @@ static int add_move(const struct nczarr_dtype_reading *r, struct nczarr_dtype_re
 }
 
 /* take_field - append the moves of `count` values of a field's type at the end of the record. */
-static int take_field(const struct nczarr_dtype_reading *r, struct nczarr_dtype_record *rec,
+static int take_field(const struct dtype_reading *r, struct dtype_record *rec,
 		      const struct zr_dtype *t, uint64_t count)
 {
 	uint64_t from = rec->stored, to = rec->size, stored, size;
@@ -152,9 +152,8 @@ static int take_field(const struct nczarr_dtype_reading *r, struct nczarr_dtype_
 	return rc;
 }
 
-static int nczarr_dtype_check_name(const struct nczarr_dtype_reading *r,
-				   const struct nczarr_dtype_record *rec,
-				   const struct ds_text *name)
+static int dtype_check_name(const struct dtype_reading *r, const struct dtype_record *rec,
+			    const struct ds_text *name)
 {
 	if (name->len == 0 || name->len > DS_NAME_MAX || memchr(name->s, '\0', name->len))
 		return err_set(r->e, -EBADMSG,
@@ -167,10 +166,10 @@ static int nczarr_dtype_check_name(const struct nczarr_dtype_reading *r,
 	return 0;
 }
 
-/* nczarr_dtype_present - the presented type of a field: numbers for bool and for characters, whose
+/* dtype_present - the presented type of a field: numbers for bool and for characters, whose
  * codes add a dimension. */
-static int nczarr_dtype_present(struct nczarr_dtype_reading *r, const struct ds_text *name,
-				struct zr_dtype *t, struct dt_field *f)
+static int dtype_present(struct dtype_reading *r, const struct ds_text *name,
+			 struct zr_dtype *t, struct dt_field *f)
 {
 	if (t->type.kind == DT_OPAQUE || dt_is_vlen(&t->type))
 		return err_set(r->e, -EOPNOTSUPP,
@@ -196,13 +195,13 @@ static int nczarr_dtype_present(struct nczarr_dtype_reading *r, const struct ds_
 }
 
 /* add_field - append a field. rank and dims: of an array field. */
-static int add_field(struct nczarr_dtype_reading *r, struct nczarr_dtype_record *rec,
+static int add_field(struct dtype_reading *r, struct dtype_record *rec,
 		     const struct ds_text *name, struct zr_dtype t, uint32_t rank,
 		     const uint64_t *dims)
 {
 	struct dt_field *f = &rec->fields[rec->n];
 	uint64_t count = 1;
-	int rc = nczarr_dtype_check_name(r, rec, name);
+	int rc = dtype_check_name(r, rec, name);
 
 	for (uint32_t i = 0; rc == 0 && i < rank; i++)
 		if (ckd_mul(&count, count, dims[i]))
@@ -217,15 +216,15 @@ static int add_field(struct nczarr_dtype_reading *r, struct nczarr_dtype_record 
 		return zr_no_room(r->a, r->e);
 	rc = take_field(r, rec, &t, count);
 	if (rc == 0)
-		rc = nczarr_dtype_present(r, name, &t, f);
+		rc = dtype_present(r, name, &t, f);
 	rec->n += rc == 0;
 	return rc;
 }
 
-static int nczarr_dtype_begin(struct nczarr_dtype_reading *r, struct nczarr_dtype_record *rec,
-			      size_t n, unsigned int depth)
+static int dtype_begin(struct dtype_reading *r, struct dtype_record *rec, size_t n,
+		       unsigned int depth)
 {
-	*rec = (struct nczarr_dtype_record){.fields = NULL};
+	*rec = (struct dtype_record){.fields = NULL};
 	if (n == 0)
 		return err_set(r->e, -EBADMSG, "a structure has no fields");
 	if (n > FIELDS_MAX - r->n_fields)
@@ -239,8 +238,8 @@ static int nczarr_dtype_begin(struct nczarr_dtype_reading *r, struct nczarr_dtyp
 	return rec->fields ? 0 : zr_no_room(r->a, r->e);
 }
 
-static int nczarr_dtype_finish(const struct nczarr_dtype_reading *r,
-			       const struct nczarr_dtype_record *rec, struct zr_dtype *ret)
+static int dtype_finish(const struct dtype_reading *r, const struct dtype_record *rec,
+			struct zr_dtype *ret)
 {
 	bool as_stored = rec->n_moves == 1 && rec->stored == rec->size;
 
@@ -270,7 +269,7 @@ struct text_v2 {
 	size_t len;
 };
 
-static bool nczarr_dtype_split_v2(const char *s, struct text_v2 *ret)
+static bool dtype_split_v2(const char *s, struct text_v2 *ret)
 {
 	size_t digits, rest;
 
@@ -321,7 +320,7 @@ static bool number_v2(const struct text_v2 *t, struct dtype *ret)
 }
 
 /* time_v2 - "M8[ns]", "m8[25s]"; without brackets the unit is not known. */
-static int time_v2(const struct nczarr_dtype_reading *r, const struct text_v2 *t, const char *s,
+static int time_v2(const struct dtype_reading *r, const struct text_v2 *t, const char *s,
 		   struct zr_dtype *ret)
 {
 	const char *unit = t->unit ? t->unit : "generic";
@@ -341,25 +340,24 @@ static int time_v2(const struct nczarr_dtype_reading *r, const struct text_v2 *t
 	return 0;
 }
 
-static int chars_v2(const struct nczarr_dtype_reading *r, const struct text_v2 *t,
-		    const char *s, struct zr_dtype *ret)
+static int chars_v2(const struct dtype_reading *r, const struct text_v2 *t, const char *s,
+		    struct zr_dtype *ret)
 {
 	int rc;
 
 	if (r->old_char && t->n == 1)
-		return nczarr_dtype_sized(r, DT_STRING, 1, s, ret);
-	rc = nczarr_dtype_sized(r, DT_STRING, t->n > UINT32_MAX / 4 ? UINT32_MAX : 4 * t->n, s,
-				ret);
+		return dtype_sized(r, DT_STRING, 1, s, ret);
+	rc = dtype_sized(r, DT_STRING, t->n > UINT32_MAX / 4 ? UINT32_MAX : 4 * t->n, s, ret);
 	ret->conv = ZR_UTF32;
 	ret->big = t->big;
 	return rc;
 }
 
-static int plain_v2(const struct nczarr_dtype_reading *r, const char *s, struct zr_dtype *ret)
+static int plain_v2(const struct dtype_reading *r, const char *s, struct zr_dtype *ret)
 {
 	struct text_v2 t;
 
-	if (!nczarr_dtype_split_v2(s, &t))
+	if (!dtype_split_v2(s, &t))
 		return not_supported(r, s);
 	if (t.kind == 'M' || t.kind == 'm')
 		return time_v2(r, &t, s, ret);
@@ -371,9 +369,9 @@ static int plain_v2(const struct nczarr_dtype_reading *r, const char *s, struct 
 	}
 	switch (t.kind) {
 	case 'S':
-		return nczarr_dtype_sized(r, DT_STRING, t.n, s, ret);
+		return dtype_sized(r, DT_STRING, t.n, s, ret);
 	case 'V':
-		return nczarr_dtype_sized(r, DT_OPAQUE, t.n, s, ret);
+		return dtype_sized(r, DT_OPAQUE, t.n, s, ret);
 	case 'U':
 		return chars_v2(r, &t, s, ret);
 	case 'O': /* the filter decides */
@@ -387,11 +385,11 @@ static int plain_v2(const struct nczarr_dtype_reading *r, const char *s, struct 
 	return not_supported(r, s);
 }
 
-static int any_v2(struct nczarr_dtype_reading *r, const json_t *v, unsigned int depth,
+static int any_v2(struct dtype_reading *r, const json_t *v, unsigned int depth,
 		  struct zr_dtype *ret);
 
 /* shape_v2 - third member of a field: a list of lengths, or one. */
-static int shape_v2(const struct nczarr_dtype_reading *r, const json_t *v, uint32_t *ret_rank,
+static int shape_v2(const struct dtype_reading *r, const json_t *v, uint32_t *ret_rank,
 		    const uint64_t **ret_dims)
 {
 	size_t n = v ? json_array_size(v) : 0;
@@ -420,8 +418,8 @@ static int shape_v2(const struct nczarr_dtype_reading *r, const json_t *v, uint3
 
 /* field_v2 - ["name", dtype], ["name", dtype, shape]; ["title", "name"] is allowed as the name. A
  * void field without a name is a gap: numpy writes aligned structures so. */
-static int field_v2(struct nczarr_dtype_reading *r, struct nczarr_dtype_record *rec,
-		    const json_t *v, unsigned int depth)
+static int field_v2(struct dtype_reading *r, struct dtype_record *rec, const json_t *v,
+		    unsigned int depth)
 {
 	size_t n = json_kind(v) == JSON_IS_LIST ? json_array_size(v) : 0;
 	const json_t *named = json_array_get(v, 0);
@@ -452,21 +450,21 @@ static int field_v2(struct nczarr_dtype_reading *r, struct nczarr_dtype_record *
 	return rc < 0 ? rc : add_field(r, rec, &name, t, rank, dims);
 }
 
-static int fields_v2(struct nczarr_dtype_reading *r, const json_t *v, unsigned int depth,
+static int fields_v2(struct dtype_reading *r, const json_t *v, unsigned int depth,
 		     struct zr_dtype *ret)
 {
-	struct nczarr_dtype_record rec;
-	int rc = nczarr_dtype_begin(r, &rec, json_array_size(v), depth);
+	struct dtype_record rec;
+	int rc = dtype_begin(r, &rec, json_array_size(v), depth);
 
 	for (size_t i = 0; rc == 0 && i < json_array_size(v); i++)
 		rc = field_v2(r, &rec, json_array_get(v, i), depth);
 	if (rc == 0)
-		rc = nczarr_dtype_finish(r, &rec, ret);
+		rc = dtype_finish(r, &rec, ret);
 	free(rec.moves);
 	return rc;
 }
 
-static int any_v2(struct nczarr_dtype_reading *r, const json_t *v, unsigned int depth,
+static int any_v2(struct dtype_reading *r, const json_t *v, unsigned int depth,
 		  struct zr_dtype *ret)
 {
 	struct ds_text s;
@@ -480,10 +478,9 @@ static int any_v2(struct nczarr_dtype_reading *r, const json_t *v, unsigned int 
 	return plain_v2(r, s.s, ret);
 }
 
-/* nczarr_dtype_keep_text - keep the dtype of a structure with converted fields, for an
+/* dtype_keep_text - keep the dtype of a structure with converted fields, for an
  * attribute. */
-static int nczarr_dtype_keep_text(const struct nczarr_dtype_reading *r, const json_t *v,
-				  struct zr_dtype *ret)
+static int dtype_keep_text(const struct dtype_reading *r, const json_t *v, struct zr_dtype *ret)
 {
 	struct buf b;
 	int rc = 0; /* if it is too long, it is omitted */
@@ -501,11 +498,11 @@ static int nczarr_dtype_keep_text(const struct nczarr_dtype_reading *r, const js
 int zr_dtype_v2(struct arena *a, const json_t *v, bool old_char, struct zr_dtype *ret,
 		struct err *e)
 {
-	struct nczarr_dtype_reading r = {.a = a, .old_char = old_char, .e = e};
+	struct dtype_reading r = {.a = a, .old_char = old_char, .e = e};
 	int rc = any_v2(&r, v, 0, ret);
 
 	if (rc == 0 && r.lossy)
-		rc = nczarr_dtype_keep_text(&r, v, ret);
+		rc = dtype_keep_text(&r, v, ret);
 	return rc;
 }
 
@@ -553,7 +550,7 @@ static bool find_v3(const char *name, struct zr_dtype *ret)
 	return false;
 }
 
-static int time_v3(const struct nczarr_dtype_reading *r, const struct zr_named *t,
+static int time_v3(const struct dtype_reading *r, const struct zr_named *t,
 		   struct zr_dtype *ret)
 {
 	bool is_date = strcmp(t->name, "numpy.datetime64") == 0;
@@ -584,7 +581,7 @@ static int time_v3(const struct nczarr_dtype_reading *r, const struct zr_named *
 }
 
 /* lengths_v3 - types with a length_bytes member. */
-static int lengths_v3(const struct nczarr_dtype_reading *r, const struct zr_named *t,
+static int lengths_v3(const struct dtype_reading *r, const struct zr_named *t,
 		      struct zr_dtype *ret)
 {
 	bool utf32 = strcmp(t->name, "fixed_length_utf32") == 0;
@@ -596,10 +593,10 @@ static int lengths_v3(const struct nczarr_dtype_reading *r, const struct zr_name
 			       t->name);
 	if (utf32)
 		ret->conv = ZR_UTF32;
-	return nczarr_dtype_sized(r, kind, n, t->name, ret);
+	return dtype_sized(r, kind, n, t->name, ret);
 }
 
-static int raw_v3(const struct nczarr_dtype_reading *r, const char *name, struct zr_dtype *ret)
+static int raw_v3(const struct dtype_reading *r, const char *name, struct zr_dtype *ret)
 {
 	uint64_t bits;
 
@@ -609,15 +606,15 @@ static int raw_v3(const struct nczarr_dtype_reading *r, const char *name, struct
 		return err_set(r->e, -EBADMSG,
 			       "data type '%.*s' is not a whole number of bytes", QUOTE_MAX,
 			       name);
-	return nczarr_dtype_sized(r, DT_OPAQUE, bits / 8, name, ret);
+	return dtype_sized(r, DT_OPAQUE, bits / 8, name, ret);
 }
 
-static int any_v3(struct nczarr_dtype_reading *r, const json_t *v, unsigned int depth,
+static int any_v3(struct dtype_reading *r, const json_t *v, unsigned int depth,
 		  struct zr_dtype *ret);
 
 /* field_v3 - {"name": ..., "data_type": ...}, or a list of the two as in early documents. */
-static int field_v3(struct nczarr_dtype_reading *r, struct nczarr_dtype_record *rec,
-		    const json_t *v, unsigned int depth)
+static int field_v3(struct dtype_reading *r, struct dtype_record *rec, const json_t *v,
+		    unsigned int depth)
 {
 	const json_t *named = json_get(v, "name"), *type = json_get(v, "data_type");
 	struct zr_dtype t;
@@ -637,25 +634,25 @@ static int field_v3(struct nczarr_dtype_reading *r, struct nczarr_dtype_record *
 	return add_field(r, rec, &name, t, 0, NULL);
 }
 
-static int fields_v3(struct nczarr_dtype_reading *r, const json_t *config, unsigned int depth,
+static int fields_v3(struct dtype_reading *r, const json_t *config, unsigned int depth,
 		     struct zr_dtype *ret)
 {
 	const json_t *v = json_get(config, "fields");
-	struct nczarr_dtype_record rec;
+	struct dtype_record rec;
 	int rc;
 
 	if (json_kind(v) != JSON_IS_LIST)
 		return err_set(r->e, -EBADMSG, "a structure has no list of fields");
-	rc = nczarr_dtype_begin(r, &rec, json_array_size(v), depth);
+	rc = dtype_begin(r, &rec, json_array_size(v), depth);
 	for (size_t i = 0; rc == 0 && i < json_array_size(v); i++)
 		rc = field_v3(r, &rec, json_array_get(v, i), depth);
 	if (rc == 0)
-		rc = nczarr_dtype_finish(r, &rec, ret);
+		rc = dtype_finish(r, &rec, ret);
 	free(rec.moves);
 	return rc;
 }
 
-static int any_v3(struct nczarr_dtype_reading *r, const json_t *v, unsigned int depth,
+static int any_v3(struct dtype_reading *r, const json_t *v, unsigned int depth,
 		  struct zr_dtype *ret)
 {
 	struct zr_named t;
@@ -680,7 +677,7 @@ static int any_v3(struct nczarr_dtype_reading *r, const json_t *v, unsigned int 
 
 int zr_dtype_v3(struct arena *a, const json_t *v, struct zr_dtype *ret, struct err *e)
 {
-	struct nczarr_dtype_reading r = {.a = a, .e = e};
+	struct dtype_reading r = {.a = a, .e = e};
 
 	return any_v3(&r, v, 0, ret);
 }

@@ -16,21 +16,21 @@
 #define NAMES "_ARRAY_DIMENSIONS"
 #define LONG 200
 
-/* zarr_sink_attributes_node - a group or array whose attributes change. */
-struct zarr_sink_attributes_node {
+/* attrs_node - a group or array whose attributes change. */
+struct attrs_node {
 	const char *key, *from;
 	struct zs_array *za; /* NULL: a group */
 	const struct ds_array *a;
 	uint32_t array;
 };
 
-static int zarr_sink_attributes_find_node(struct zarr_sink *s, uint32_t group, uint32_t array,
-					  struct zarr_sink_attributes_node *ret, struct err *e)
+static int attrs_find_node(struct zarr_sink *s, uint32_t group, uint32_t array,
+			   struct attrs_node *ret, struct err *e)
 {
 	struct err own = ERR_INIT;
 
 	e = e ? e : &own;
-	*ret = (struct zarr_sink_attributes_node){.array = array};
+	*ret = (struct attrs_node){.array = array};
 	if (array == DS_NONE) {
 		int rc = zs_has_root(s, e);
 
@@ -126,8 +126,8 @@ static bool same_json(const json_t *a, const json_t *b)
 }
 
 /* set_fill_value - v is taken. Absent chunks keep their value. */
-static int set_fill_value(struct zarr_sink *s, const struct zarr_sink_attributes_node *n,
-			  json_t *v, struct err *e)
+static int set_fill_value(struct zarr_sink *s, const struct attrs_node *n, json_t *v,
+			  struct err *e)
 {
 	struct zs_array *za = n->za;
 	const json_t *old;
@@ -157,8 +157,8 @@ static int set_fill_value(struct zarr_sink *s, const struct zarr_sink_attributes
 }
 
 /* set_fill3 - the attribute in xarray's encoding for Zarr v3; a number if the store had one. */
-static int set_fill3(struct zarr_sink *s, const struct zarr_sink_attributes_node *n,
-		     json_t *attrs, const struct ds_attr *a, struct err *e)
+static int set_fill3(struct zarr_sink *s, const struct attrs_node *n, json_t *attrs,
+		     const struct ds_attr *a, struct err *e)
 {
 	const json_t *old = json_object_get(attrs, FILL);
 	struct ds_array one = *n->a;
@@ -195,9 +195,8 @@ static bool by_fill_value(const struct zarr_sink *s, const json_t *attrs)
 	return s->format == 2 && s->mode != ZARR_NCZARR && json_object_get(attrs, NAMES);
 }
 
-static int zarr_sink_attributes_set_fill(struct zarr_sink *s,
-					 const struct zarr_sink_attributes_node *n,
-					 json_t *attrs, const struct ds_attr *a, struct err *e)
+static int attrs_set_fill(struct zarr_sink *s, const struct attrs_node *n, json_t *attrs,
+			  const struct ds_attr *a, struct err *e)
 {
 	json_t *v;
 	int rc = 0;
@@ -221,16 +220,16 @@ int zs_set_attr(struct sink *sink, uint32_t group, uint32_t array, const struct 
 		struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
-	struct zarr_sink_attributes_node n;
+	struct attrs_node n;
 	json_t *attrs, *v;
-	int rc = zarr_sink_attributes_find_node(s, group, array, &n, e);
+	int rc = attrs_find_node(s, group, array, &n, e);
 
 	if (rc == 0)
 		rc = zs_attrs(s, n.key, n.from, n.za != NULL, &attrs, e);
 	if (rc || zr_nc_hidden(a->name))
 		return rc;
 	if (n.za && strcmp(a->name, FILL) == 0) {
-		rc = zarr_sink_attributes_set_fill(s, &n, attrs, a, e);
+		rc = attrs_set_fill(s, &n, attrs, a, e);
 	} else {
 		rc = value_of(s, a, &v, e);
 		if (rc == 0)
@@ -243,9 +242,9 @@ int zs_remove_attr(struct sink *sink, uint32_t group, uint32_t array, const char
 		   struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
-	struct zarr_sink_attributes_node n;
+	struct attrs_node n;
 	json_t *attrs;
-	int rc = zarr_sink_attributes_find_node(s, group, array, &n, e);
+	int rc = attrs_find_node(s, group, array, &n, e);
 
 	if (rc == 0)
 		rc = zs_attrs(s, n.key, n.from, n.za != NULL, &attrs, e);
@@ -263,9 +262,9 @@ int zs_remove_attr(struct sink *sink, uint32_t group, uint32_t array, const char
 
 /* ---- dimensions ---- */
 
-/* zarr_sink_attributes_before - ordinal in `was` of a node of `now`; DS_NONE: it is new. */
-static uint32_t zarr_sink_attributes_before(const struct zarr_sink *s, const json_t *map,
-					    bool array, uint32_t ord)
+/* attrs_before - ordinal in `was` of a node of `now`; DS_NONE: it is new. */
+static uint32_t attrs_before(const struct zarr_sink *s, const json_t *map, bool array,
+			     uint32_t ord)
 {
 	const json_t *i = NULL;
 	struct buf b;
@@ -372,14 +371,14 @@ int zs_dims(struct sink *sink, struct err *e)
 
 		if (za->state == ZS_NEW)
 			continue;
-		was = za->was ? za->was - 1 : zarr_sink_attributes_before(s, arrays, true, i);
+		was = za->was ? za->was - 1 : attrs_before(s, arrays, true, i);
 		if (was == DS_NONE || same_dims(s, was, i))
 			continue;
 		za = zs_array_of(s, i, e);
 		rc = za ? rename_dims(s, i, za, e) : -EIO;
 	}
 	for (uint32_t g = 0; rc == 0 && g < s->now->ds.n_groups; g++) {
-		uint32_t was = zarr_sink_attributes_before(s, groups, false, g);
+		uint32_t was = attrs_before(s, groups, false, g);
 
 		if (was != DS_NONE && !s->groups[g].is_new)
 			rc = zs_nc_group_dims(s, was, g, e);

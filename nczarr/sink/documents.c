@@ -52,7 +52,7 @@ static bool flat(const json_t *v)
 	return true;
 }
 
-static void zarr_sink_documents_put_list(struct jw *j, const json_t *v)
+static void docs_put_list(struct jw *j, const json_t *v)
 {
 	jw_array(j, flat(v));
 	for (size_t i = 0; i < json_array_size(v) && buf_ok(j->out); i++)
@@ -60,7 +60,7 @@ static void zarr_sink_documents_put_list(struct jw *j, const json_t *v)
 	jw_end(j);
 }
 
-static void zarr_sink_documents_put_object(struct jw *j, const json_t *v)
+static void docs_put_object(struct jw *j, const json_t *v)
 {
 	json_t *o = (json_t *)(uintptr_t)v; /* jansson's iterators are not const */
 
@@ -95,26 +95,26 @@ void zs_json_put(struct jw *j, const json_t *v)
 			jw_text(j, t.s, t.len);
 		break;
 	case JSON_IS_LIST:
-		zarr_sink_documents_put_list(j, v);
+		docs_put_list(j, v);
 		break;
 	case JSON_IS_OBJECT:
-		zarr_sink_documents_put_object(j, v);
+		docs_put_object(j, v);
 		break;
 	}
 }
 
 /* ---- documents ---- */
 
-static struct zs_doc *zarr_sink_documents_known(struct zarr_sink *s, const char *key)
+static struct zs_doc *docs_known(struct zarr_sink *s, const char *key)
 {
 	const json_t *i = json_object_get(s->index, key);
 
 	return i ? &s->docs[json_integer_value(i)] : NULL;
 }
 
-/* zarr_sink_documents_add - v is taken. */
-static int zarr_sink_documents_add(struct zarr_sink *s, const char *key, json_t *v, bool dirty,
-				   struct zs_doc **ret, struct err *e)
+/* docs_add - v is taken. */
+static int docs_add(struct zarr_sink *s, const char *key, json_t *v, bool dirty,
+		    struct zs_doc **ret, struct err *e)
 {
 	char *copy = strdup(key);
 
@@ -129,9 +129,9 @@ static int zarr_sink_documents_add(struct zarr_sink *s, const char *key, json_t 
 	return 0;
 }
 
-/* zarr_sink_documents_fetch - read a document. -ENOENT; *ret_version: 0 if it is not needed. */
-static int zarr_sink_documents_fetch(struct zarr_sink *s, const char *key, struct buf *out,
-				     uint64_t *ret_version, struct err *e)
+/* docs_fetch - read a document. -ENOENT; *ret_version: 0 if it is not needed. */
+static int docs_fetch(struct zarr_sink *s, const char *key, struct buf *out,
+		      uint64_t *ret_version, struct err *e)
 {
 	struct store *st = zr_of(s->real)->store;
 	struct store_stat is;
@@ -155,7 +155,7 @@ static int read_doc(struct zarr_sink *s, const char *key, json_t **ret, struct e
 	if (rc < 0)
 		return rc;
 	buf_init(&b, ZR_DOC_MAX);
-	rc = zarr_sink_documents_fetch(s, key, &b, &version, e);
+	rc = docs_fetch(s, key, &b, &version, e);
 	if (rc == 0) {
 		rc = json_read(b.data, b.len, ret, e);
 		if (rc)
@@ -175,14 +175,14 @@ static int read_doc(struct zarr_sink *s, const char *key, json_t **ret, struct e
 int zs_doc_get(struct zarr_sink *s, const char *key, const char *from, bool make,
 	       struct zs_doc **ret, struct err *e)
 {
-	struct zs_doc *d = zarr_sink_documents_known(s, key);
+	struct zs_doc *d = docs_known(s, key);
 	json_t *v = NULL;
 	int rc;
 
 	if (!d) {
 		rc = from ? read_doc(s, from, &v, e) : 0;
 		if (rc == 0)
-			rc = zarr_sink_documents_add(s, key, v, false, &d, e);
+			rc = docs_add(s, key, v, false, &d, e);
 		if (rc)
 			return rc;
 	}
@@ -198,10 +198,10 @@ int zs_doc_get(struct zarr_sink *s, const char *key, const char *from, bool make
 
 int zs_doc_set(struct zarr_sink *s, const char *key, json_t *v, struct err *e)
 {
-	struct zs_doc *d = zarr_sink_documents_known(s, key);
+	struct zs_doc *d = docs_known(s, key);
 
 	if (!d)
-		return zarr_sink_documents_add(s, key, v, true, &d, e);
+		return docs_add(s, key, v, true, &d, e);
 	json_decref(d->v);
 	d->v = v;
 	d->dirty = true;
@@ -269,17 +269,16 @@ int zs_attrs(struct zarr_sink *s, const char *key, const char *from, bool array,
 
 /* ---- writing them ---- */
 
-/* zarr_sink_documents_of_all - whether a document is consolidated metadata, and is put after the
+/* docs_of_all - whether a document is consolidated metadata, and is put after the
  * others. */
-static bool zarr_sink_documents_of_all(const struct zarr_sink *s, const char *key)
+static bool docs_of_all(const struct zarr_sink *s, const char *key)
 {
 	return s->format == 3 ? strcmp(key, "zarr.json") == 0
 			      : strcmp(store_key_name(key), ".zmetadata") == 0;
 }
 
-/* zarr_sink_documents_may_write - check that a document can be put. */
-static int zarr_sink_documents_may_write(const struct zarr_sink *s, const char *key,
-					 struct err *e)
+/* docs_may_write - check that a document can be put. */
+static int docs_may_write(const struct zarr_sink *s, const char *key, struct err *e)
 {
 	char dir[STORE_KEY_MAX + 1];
 
@@ -298,19 +297,16 @@ int zs_docs_write(struct zarr_sink *s, struct err *e)
 
 		if (!d->dirty || !d->v)
 			continue;
-		rc = zarr_sink_documents_may_write(s, d->key, e);
+		rc = docs_may_write(s, d->key, e);
 		if (rc)
 			break;
 		buf_init(&b, ZR_DOC_MAX);
 		/* zarr-python 2 reads ASCII only, netCDF-C does not support \uXXXX */
-		jw_init(&j, &b,
-			s->mode != ZARR_NCZARR || zarr_sink_documents_of_all(s, d->key));
+		jw_init(&j, &b, s->mode != ZARR_NCZARR || docs_of_all(s, d->key));
 		zs_json_put(&j, d->v);
 		buf_putc(&b, '\n');
 		rc = buf_ok(&b)
-			     ? zs_txn_put(&s->txn,
-					  zarr_sink_documents_of_all(s, d->key) ? ZS_ROOT
-										: ZS_DOC,
+			     ? zs_txn_put(&s->txn, docs_of_all(s, d->key) ? ZS_ROOT : ZS_DOC,
 					  d->key, b.data, b.len, e)
 			     : buf_full(&b, e, -ERANGE, "'%.*s' would be larger than %zu bytes",
 					LONG, d->key, ZR_DOC_MAX);

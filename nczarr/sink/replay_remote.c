@@ -26,7 +26,7 @@ struct step {
 	const char *key; /* in the arena */
 };
 
-struct replay_remote_redo {
+struct replay_redo {
 	struct zs_target base;
 	struct store *store;
 	int dir;
@@ -36,15 +36,15 @@ struct replay_remote_redo {
 	size_t n, cap;
 };
 
-static struct replay_remote_redo *replay_remote_of(struct zs_target *t)
+static struct replay_redo *replay_of(struct zs_target *t)
 {
-	return CONTAINER_OF(t, struct replay_remote_redo, base);
+	return CONTAINER_OF(t, struct replay_redo, base);
 }
 
-static int replay_remote_begin(struct zs_target *t, const struct zs_manifest *m NZ_UNUSED,
-			       struct err *e)
+static int replay_begin(struct zs_target *t, const struct zs_manifest *m NZ_UNUSED,
+			struct err *e)
 {
-	struct replay_remote_redo *r = replay_remote_of(t);
+	struct replay_redo *r = replay_of(t);
 
 	r->conditions = faccessat(r->dir, ZS_CONDITIONS, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 	if (r->conditions || errno == ENOENT)
@@ -63,10 +63,10 @@ static int begun(const struct step *x, int rc, struct err *e)
 			LONG, x->key);
 }
 
-/* replay_remote_is_ours - whether the service has the bytes to put under a key. 1, 0 or an
+/* replay_is_ours - whether the service has the bytes to put under a key. 1, 0 or an
  * error. */
-static int replay_remote_is_ours(struct replay_remote_redo *r, const struct step *x, int fd,
-				 uint64_t len, struct err *e)
+static int replay_is_ours(struct replay_redo *r, const struct step *x, int fd, uint64_t len,
+			  struct err *e)
 {
 	auto_free uint8_t *mine = NULL, *theirs = NULL;
 	struct store_stat st;
@@ -99,7 +99,7 @@ static int foreign(const struct step *x, struct err *e)
 }
 
 /* as_seen - check the version before a put, for a service without conditions. */
-static int as_seen(struct replay_remote_redo *r, const struct step *x, struct err *e)
+static int as_seen(struct replay_redo *r, const struct step *x, struct err *e)
 {
 	struct store_stat st = {.version = 0};
 	int rc = store_fresh(r->store, x->key, &st, e);
@@ -109,7 +109,7 @@ static int as_seen(struct replay_remote_redo *r, const struct step *x, struct er
 	return (rc ? 0 : st.version) == x->version ? 0 : -ESTALE;
 }
 
-static int put_file(struct replay_remote_redo *r, const struct step *x, int fd, uint64_t len,
+static int put_file(struct replay_redo *r, const struct step *x, int fd, uint64_t len,
 		    struct err *e)
 {
 	struct store_put what = {.fd = fd, .len = len};
@@ -129,12 +129,11 @@ static int put_file(struct replay_remote_redo *r, const struct step *x, int fd, 
 	}
 	if (rc != -ESTALE && rc != -EEXIST)
 		return rc;
-	ours = replay_remote_is_ours(r, x, fd, len, e);
+	ours = replay_is_ours(r, x, fd, len, e);
 	return ours > 0 ? 0 : ours < 0 ? ours : foreign(x, e);
 }
 
-static int replay_remote_put_one(struct replay_remote_redo *r, const struct step *x,
-				 struct err *e)
+static int replay_put_one(struct replay_redo *r, const struct step *x, struct err *e)
 {
 	auto_fd int fd = -1;
 	struct stat st;
@@ -151,21 +150,21 @@ static int replay_remote_put_one(struct replay_remote_redo *r, const struct step
 
 static int do_one(void *arg, size_t i, struct err *e)
 {
-	struct replay_remote_redo *r = arg;
+	struct replay_redo *r = arg;
 	const struct step *x = &r->steps[i];
 	int rc;
 
 	if (x->op != ZS_DROP && x->op != ZS_REMOVE_FIRST)
-		return replay_remote_put_one(r, x, e);
+		return replay_put_one(r, x, e);
 	rc = store_remove(r->store, x->key, e);
 	return rc ? begun(x, rc, e) : 0;
 }
 
 /* ---- phases ---- */
 
-static int replay_remote_step(struct zs_target *t, const struct zs_step *x, struct err *e)
+static int replay_step(struct zs_target *t, const struct zs_step *x, struct err *e)
 {
-	struct replay_remote_redo *r = replay_remote_of(t);
+	struct replay_redo *r = replay_of(t);
 	const char *key = arena_strdup(&r->arena, x->key);
 
 	if (!key || grow_array(&r->steps, &r->cap, r->n + 1, sizeof(*r->steps)) < 0)
@@ -178,9 +177,9 @@ static int replay_remote_step(struct zs_target *t, const struct zs_step *x, stru
 	return 0;
 }
 
-static int replay_remote_end(struct zs_target *t, enum zs_op op NZ_UNUSED, struct err *e)
+static int replay_end(struct zs_target *t, enum zs_op op NZ_UNUSED, struct err *e)
 {
-	struct replay_remote_redo *r = replay_remote_of(t);
+	struct replay_redo *r = replay_of(t);
 	size_t n = r->n;
 
 	r->n = 0;
@@ -198,14 +197,14 @@ int zs_remote_recover(struct store *store, int dir, struct err *e)
 		{.op = ZS_DROP, .only_docs = true},
 		{.op = ZS_DROP, .not_docs = true},
 	};
-	struct replay_remote_redo r = {.base = {.magic = ZS_REMOTE,
-						.phases = phases,
-						.n_phases = ARRAY_LEN(phases),
-						.begin = replay_remote_begin,
-						.step = replay_remote_step,
-						.end = replay_remote_end},
-				       .store = store,
-				       .dir = dir};
+	struct replay_redo r = {.base = {.magic = ZS_REMOTE,
+					 .phases = phases,
+					 .n_phases = ARRAY_LEN(phases),
+					 .begin = replay_begin,
+					 .step = replay_step,
+					 .end = replay_end},
+				.store = store,
+				.dir = dir};
 	int rc;
 
 	arena_init(&r.arena, SIZE_MAX / 2);

@@ -71,10 +71,10 @@ json_t *zs_by_path(const struct dataset *ds, bool arrays)
 	return ret;
 }
 
-enum zarr_sink_sink_kind { ARRAY, GROUP };
+enum zarr_sink_kind { ARRAY, GROUP };
 
 /* real_named - the node of the store at a path, without given names. */
-static int real_named(struct zarr_sink *s, enum zarr_sink_sink_kind kind, const char *path,
+static int real_named(struct zarr_sink *s, enum zarr_sink_kind kind, const char *path,
 		      uint32_t *ret, struct err *e)
 {
 	const json_t *i;
@@ -88,10 +88,9 @@ static int real_named(struct zarr_sink *s, enum zarr_sink_sink_kind kind, const 
 	return 0;
 }
 
-/* zarr_sink_sink_named - the node of real at a path of ds; DS_NONE: none. */
-static int zarr_sink_sink_named(struct zarr_sink *s, const struct dataset *ds,
-				enum zarr_sink_sink_kind kind, uint32_t ord, uint32_t *ret,
-				struct err *e)
+/* zarr_sink_named - the node of real at a path of ds; DS_NONE: none. */
+static int zarr_sink_named(struct zarr_sink *s, const struct dataset *ds,
+			   enum zarr_sink_kind kind, uint32_t ord, uint32_t *ret, struct err *e)
 {
 	const struct sink_names *names = s->opts.names;
 	const struct dataset *real = &s->real->ds;
@@ -147,7 +146,7 @@ const char *zs_group_key(struct zarr_sink *s, uint32_t group, struct err *e)
 		return g->key;
 	if (group == 0) {
 		g->key = "";
-	} else if (zarr_sink_sink_named(s, &s->now->ds, GROUP, group, &real, e) < 0) {
+	} else if (zarr_sink_named(s, &s->now->ds, GROUP, group, &real, e) < 0) {
 		return NULL;
 	} else if (real == DS_NONE) {
 		(void)err_set(e, -EINVAL, "group '%.*s' is not in the store", LONG,
@@ -166,7 +165,7 @@ struct zs_array *zs_array_of(struct zarr_sink *s, uint32_t array, struct err *e)
 
 	if (za->state != ZS_UNSEEN)
 		return za;
-	if (zarr_sink_sink_named(s, &s->now->ds, ARRAY, array, &real, e) < 0)
+	if (zarr_sink_named(s, &s->now->ds, ARRAY, array, &real, e) < 0)
 		return NULL;
 	if (real == DS_NONE) {
 		(void)err_set(e, -EINVAL, "array %s is not in the store",
@@ -184,8 +183,8 @@ struct zs_array *zs_array_of(struct zarr_sink *s, uint32_t array, struct err *e)
 
 /* ---- open ---- */
 
-/* zarr_sink_sink_learn - determine the conventions of the store. */
-static void zarr_sink_sink_learn(struct zarr_sink *s)
+/* zarr_sink_learn - determine the conventions of the store. */
+static void zarr_sink_learn(struct zarr_sink *s)
 {
 	const struct zr_source *z = zr_of(s->real);
 	const struct dataset *ds = &s->real->ds;
@@ -307,9 +306,9 @@ static int layout_ok(struct zarr_sink *s, struct err *e)
 			    "the store has the layout of netCDF-C 4.8, which is read-only");
 }
 
-/* zarr_sink_sink_unchanged - whether the store is the one that was opened. One poll checks a part
+/* zarr_sink_unchanged - whether the store is the one that was opened. One poll checks a part
  * of it. */
-static int zarr_sink_sink_unchanged(struct zarr_sink *s, struct err *e)
+static int zarr_sink_unchanged(struct zarr_sink *s, struct err *e)
 {
 	size_t n = zr_of(s->real)->n_seen;
 	int rc = 0;
@@ -351,16 +350,14 @@ int zs_watch_array(struct zarr_sink *s, const char *key, struct err *e)
 /* watch_all - watch consolidated metadata. */
 static int watch_all(struct zarr_sink *s, struct err *e)
 {
-	return s->txn.remote
-		       ? zs_watch(s, s->format == 3 ? "zarr.json" : ".zmetadata", e)
-		       : 0;
+	return s->txn.remote ? zs_watch(s, s->format == 3 ? "zarr.json" : ".zmetadata", e) : 0;
 }
 
-static int zarr_sink_sink_begin(struct sink *sink, struct source *was, struct source *now,
-				struct err *e)
+static int zarr_sink_begin(struct sink *sink, struct source *was, struct source *now,
+			   struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
-	int rc = zarr_sink_sink_unchanged(s, e);
+	int rc = zarr_sink_unchanged(s, e);
 
 	if (rc == 0)
 		rc = layout_ok(s, e);
@@ -408,8 +405,7 @@ static int move_away(struct zarr_sink *s, const char *key, uint64_t *ret, struct
 	return zs_txn_step(&s->txn, ZS_AWAY, *ret, key, e);
 }
 
-static int zarr_sink_sink_unlist(struct zarr_sink *s, const char *key, bool array,
-				 struct err *e)
+static int zarr_sink_unlist(struct zarr_sink *s, const char *key, bool array, struct err *e)
 {
 	const char *parent, *name;
 	int rc = parent_and_name(s, key, &parent, &name, e);
@@ -425,13 +421,13 @@ static int root_array(const char *key, struct err *e)
 				"removed or renamed, and nothing can be added");
 }
 
-static int zarr_sink_sink_remove_array(struct sink *sink, uint32_t array, struct err *e)
+static int zarr_sink_remove_array(struct sink *sink, uint32_t array, struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
 	const char *key;
 	uint32_t real;
 	uint64_t n;
-	int rc = zarr_sink_sink_named(s, &s->was->ds, ARRAY, array, &real, e);
+	int rc = zarr_sink_named(s, &s->was->ds, ARRAY, array, &real, e);
 
 	if (rc)
 		return rc;
@@ -441,16 +437,16 @@ static int zarr_sink_sink_remove_array(struct sink *sink, uint32_t array, struct
 	rc = root_array(key, e);
 	if (rc == 0)
 		rc = move_away(s, key, &n, e);
-	return rc ? rc : zarr_sink_sink_unlist(s, key, true, e);
+	return rc ? rc : zarr_sink_unlist(s, key, true, e);
 }
 
-static int zarr_sink_sink_remove_group(struct sink *sink, uint32_t group, struct err *e)
+static int zarr_sink_remove_group(struct sink *sink, uint32_t group, struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
 	const char *key;
 	uint32_t real;
 	uint64_t n;
-	int rc = zarr_sink_sink_named(s, &s->was->ds, GROUP, group, &real, e);
+	int rc = zarr_sink_named(s, &s->was->ds, GROUP, group, &real, e);
 
 	if (rc || real == DS_NONE || real == 0)
 		return rc;
@@ -458,11 +454,10 @@ static int zarr_sink_sink_remove_group(struct sink *sink, uint32_t group, struct
 	if (!key)
 		return -ENOMEM;
 	rc = move_away(s, key, &n, e);
-	return rc ? rc : zarr_sink_sink_unlist(s, key, false, e);
+	return rc ? rc : zarr_sink_unlist(s, key, false, e);
 }
 
-static int zarr_sink_sink_rename_array(struct sink *sink, uint32_t was, uint32_t now,
-				       struct err *e)
+static int zarr_sink_rename_array(struct sink *sink, uint32_t was, uint32_t now, struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
 	const struct ds_array *a = &s->now->ds.arrays[now];
@@ -470,7 +465,7 @@ static int zarr_sink_sink_rename_array(struct sink *sink, uint32_t was, uint32_t
 	const char *group = zs_group_key(s, a->group, e);
 	uint32_t real;
 	uint64_t n;
-	int rc = group ? zarr_sink_sink_named(s, &s->was->ds, ARRAY, was, &real, e) : -EIO;
+	int rc = group ? zarr_sink_named(s, &s->was->ds, ARRAY, was, &real, e) : -EIO;
 
 	if (rc)
 		return rc;
@@ -493,14 +488,14 @@ static int zarr_sink_sink_rename_array(struct sink *sink, uint32_t was, uint32_t
 	if (rc == 0)
 		rc = zs_txn_step(&s->txn, ZS_INTO, n, za->key, e);
 	if (rc == 0)
-		rc = zarr_sink_sink_unlist(s, za->was_key, true, e);
+		rc = zarr_sink_unlist(s, za->was_key, true, e);
 	return rc ? rc : zs_nc_list(s, group, true, a->name, true, e);
 }
 
 /* ---- commit ---- */
 
-static int zarr_sink_sink_commit(struct sink *sink, int (*gate)(void *arg, struct err *e),
-				 void *arg, struct err *e)
+static int zarr_sink_commit(struct sink *sink, int (*gate)(void *arg, struct err *e), void *arg,
+			    struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
 	int rc = zs_check_fresh(s, e);
@@ -512,19 +507,19 @@ static int zarr_sink_sink_commit(struct sink *sink, int (*gate)(void *arg, struc
 	if (rc == 0)
 		rc = zs_docs_write(s, e);
 	if (rc == 0)
-		rc = zarr_sink_sink_unchanged(s, e);
+		rc = zarr_sink_unchanged(s, e);
 	return rc ? rc : zs_txn_commit(&s->txn, gate, arg, e);
 }
 
 static const struct sink_ops zarr_sink_ops = {
 	.name = "Zarr",
 	.close = close_sink,
-	.begin = zarr_sink_sink_begin,
-	.remove_array = zarr_sink_sink_remove_array,
-	.remove_group = zarr_sink_sink_remove_group,
+	.begin = zarr_sink_begin,
+	.remove_array = zarr_sink_remove_array,
+	.remove_group = zarr_sink_remove_group,
 	.add_group = zs_add_group,
 	.add_array = zs_add_array,
-	.rename_array = zarr_sink_sink_rename_array,
+	.rename_array = zarr_sink_rename_array,
 	.dims = zs_dims,
 	.resize = zs_resize,
 	.set_attr = zs_set_attr,
@@ -532,7 +527,7 @@ static const struct sink_ops zarr_sink_ops = {
 	.target = zs_target,
 	.put = zs_put,
 	.drop = zs_drop,
-	.commit = zarr_sink_sink_commit,
+	.commit = zarr_sink_commit,
 };
 
 int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink_options *opts,
@@ -562,7 +557,7 @@ int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink
 	buf_init(&s->stored, PTRDIFF_MAX);
 	s->index = json_object();
 	s->scratch = codec_scratch_new();
-	zarr_sink_sink_learn(s);
+	zarr_sink_learn(s);
 	s->txn = (struct zs_txn){.root = -1, .txn = -1, .sub = -1, .manifest = -1};
 	rc = s->index && s->scratch ? zs_txn_open(&s->txn, root, opts->store, opts->dir_fd, e)
 				    : err_nomem(e);

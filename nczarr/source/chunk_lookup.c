@@ -82,9 +82,9 @@ void zr_data_free(struct zr_data *d)
 
 /* ---- making a place ---- */
 
-/* chunk_lookup_misfit - the error for a model that contradicts the documents: a bug, not an error
+/* lookup_misfit - the error for a model that contradicts the documents: a bug, not an error
  * in the dataset. */
-static int chunk_lookup_misfit(const struct ds_array *a, const char *what, struct err *e)
+static int lookup_misfit(const struct ds_array *a, const char *what, struct err *e)
 {
 	return err_set(e, -EBADMSG, "'%s': the array does not match its metadata file: %s",
 		       a->name, what);
@@ -124,7 +124,7 @@ static int count_elems(const struct ds_array *a, const struct zr_meta *m, struct
 		uint64_t len = d < a->rank ? a->chunk[d] : 1, stored = p->array->stored[d];
 
 		if (len > stored)
-			return chunk_lookup_misfit(a, "a chunk is longer than stored", e);
+			return lookup_misfit(a, "a chunk is longer than stored", e);
 		p->as_is = p->as_is && len == stored && (!m->order || m->order[d] == d);
 		if (ckd_mul(&p->n_elems, p->n_elems, stored))
 			return err_set(e, -ERANGE, "'%s': a chunk has too many elements",
@@ -135,15 +135,15 @@ static int count_elems(const struct ds_array *a, const struct zr_meta *m, struct
 		return err_set(e, -ERANGE, "'%s': a chunk has too many bytes", m->key);
 	if (dt_is_vlen(&a->type))
 		return m->vlen == ZR_VLEN_NONE
-			       ? chunk_lookup_misfit(a, "the elements have a fixed size", e)
+			       ? lookup_misfit(a, "the elements have a fixed size", e)
 			       : 0;
 	if (m->dtype.conv != ZR_FIELDS && m->dtype.stored != a->type.size)
-		return chunk_lookup_misfit(a, "the element size differs", e);
+		return lookup_misfit(a, "the element size differs", e);
 	return 0;
 }
 
-static int chunk_lookup_fill_place(struct zr_source *s, uint32_t array, struct zr_place *p,
-				   struct err *e)
+static int lookup_fill_place(struct zr_source *s, uint32_t array, struct zr_place *p,
+			     struct err *e)
 {
 	const struct ds_array *a = &s->base.ds.arrays[array];
 	const struct zr_meta *m = p->meta;
@@ -152,7 +152,7 @@ static int chunk_lookup_fill_place(struct zr_source *s, uint32_t array, struct z
 
 	/* a scalar of the model may be stored as one element of an axis */
 	if (a->rank > m->rank || (a->rank < m->rank - m->tail && a->rank > 0))
-		rc = chunk_lookup_misfit(a, "the number of dimensions differs", e);
+		rc = lookup_misfit(a, "the number of dimensions differs", e);
 	if (!rc)
 		rc = count_objects(m, p, e);
 	if (!rc)
@@ -168,8 +168,7 @@ static int chunk_lookup_fill_place(struct zr_source *s, uint32_t array, struct z
 	return zr_list_objects(s, array, p, &p->table, e);
 }
 
-static struct zr_place *chunk_lookup_make_place(struct zr_source *s, uint32_t array,
-						struct err *e)
+static struct zr_place *lookup_make_place(struct zr_source *s, uint32_t array, struct err *e)
 {
 	const struct zr_array *x = &s->arrays[array];
 	struct err why = ERR_INIT;
@@ -184,7 +183,7 @@ static struct zr_place *chunk_lookup_make_place(struct zr_source *s, uint32_t ar
 	p->array = x;
 	p->grid = p->mem;
 	p->per = p->mem + x->meta->rank;
-	p->rc = chunk_lookup_fill_place(s, array, p, &why);
+	p->rc = lookup_fill_place(s, array, p, &why);
 	if (p->rc == 0)
 		return p;
 	if (p->rc == -EBADMSG || p->rc == -ERANGE) {
@@ -219,7 +218,7 @@ static struct zr_place *load_place(struct zr_source *s, uint32_t array, struct e
 		(void)err_set(e, rc, "cancelled while listing chunks");
 		return NULL;
 	}
-	p = chunk_lookup_make_place(s, array, e);
+	p = lookup_make_place(s, array, e);
 	(void)pthread_mutex_lock(&d->load);
 	if (p)
 		atomic_store_explicit(slot, p, memory_order_release);
@@ -287,9 +286,8 @@ int zr_find(struct zr_source *s, uint32_t array, const struct zr_place *p, uint6
 	return rc;
 }
 
-/* chunk_lookup_ready - the place of an array whose chunks can be read; NULL with e set. */
-static const struct zr_place *chunk_lookup_ready(struct zr_source *s, uint32_t array,
-						 struct err *e)
+/* lookup_ready - the place of an array whose chunks can be read; NULL with e set. */
+static const struct zr_place *lookup_ready(struct zr_source *s, uint32_t array, struct err *e)
 {
 	const char *why = s->base.ds.arrays[array].unreadable;
 
@@ -310,7 +308,7 @@ int zr_locate(struct source *src, uint32_t array, uint64_t linear, struct chunk_
 	int rc;
 
 	e = e ? e : &own;
-	p = chunk_lookup_ready(s, array, e);
+	p = lookup_ready(s, array, e);
 	if (!p)
 		return e->code;
 	rc = zr_find(s, array, p, linear, &x, e);
@@ -330,9 +328,9 @@ int zr_locate(struct source *src, uint32_t array, uint64_t linear, struct chunk_
 
 /* ---- the next one ---- */
 
-/* chunk_lookup_carry - carry coordinates into the grid after axis d - 1 was incremented. false:
+/* lookup_carry - carry coordinates into the grid after axis d - 1 was incremented. false:
  * past the end. */
-static bool chunk_lookup_carry(const struct ds_array *a, uint64_t *at, uint32_t d)
+static bool lookup_carry(const struct ds_array *a, uint64_t *at, uint32_t d)
 {
 	for (; d > 0 && at[d - 1] >= a->grid[d - 1]; d--) {
 		if (d == 1)
@@ -343,7 +341,7 @@ static bool chunk_lookup_carry(const struct ds_array *a, uint64_t *at, uint32_t 
 	return d > 0;
 }
 
-static bool chunk_lookup_equal(const uint64_t *x, const uint64_t *y, uint32_t n)
+static bool lookup_equal(const uint64_t *x, const uint64_t *y, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (x[i] != y[i])
@@ -351,12 +349,12 @@ static bool chunk_lookup_equal(const uint64_t *x, const uint64_t *y, uint32_t n)
 	return true;
 }
 
-/* chunk_lookup_skip - move `at`, the coordinates of a chunk, to the first one at or after it that
+/* lookup_skip - move `at`, the coordinates of a chunk, to the first one at or after it that
  * is in an existing object. Objects have an order of their own: the next row of a chunk may be in
  * an earlier object. So it tests axis by axis whether an object remains under the previous axes.
  * ret_object: that object. false: none. */
-static bool chunk_lookup_skip(const struct ds_array *a, const struct zr_place *p,
-			      const struct zr_table *t, uint64_t *at, uint64_t *ret_object)
+static bool lookup_skip(const struct ds_array *a, const struct zr_place *p,
+			const struct zr_table *t, uint64_t *at, uint64_t *ret_object)
 {
 	uint64_t from[DS_RANK_MAX] = {0}, found[DS_RANK_MAX];
 	uint32_t rank = a->rank, d = 0;
@@ -371,11 +369,11 @@ static bool chunk_lookup_skip(const struct ds_array *a, const struct zr_place *p
 		if (from[d] < p->grid[d] &&
 		    zr_table_next(t, grid_linear(rank, p->grid, from), ret_object)) {
 			grid_coords(rank, p->grid, *ret_object, found);
-			if (chunk_lookup_equal(found, from, d + 1)) {
+			if (lookup_equal(found, from, d + 1)) {
 				d++;
 				continue;
 			}
-			if (chunk_lookup_equal(found, from, d)) { /* further along this axis */
+			if (lookup_equal(found, from, d)) { /* further along this axis */
 				at[d] = found[d] * p->per[d];
 				for (uint32_t k = d + 1; k < rank; k++)
 					at[k] = 0;
@@ -388,7 +386,7 @@ static bool chunk_lookup_skip(const struct ds_array *a, const struct zr_place *p
 		if (d == 0)
 			return false;
 		at[d - 1]++;
-		if (!chunk_lookup_carry(a, at, d))
+		if (!lookup_carry(a, at, d))
 			return false;
 		d = 0;
 	}
@@ -406,7 +404,7 @@ static int next_inside(struct zr_source *s, uint32_t array, const struct zr_plac
 
 	for (; from < a->n_chunks; from++) {
 		ds_chunk_coords(a, from, at);
-		if (!chunk_lookup_skip(a, p, t, at, &object))
+		if (!lookup_skip(a, p, t, at, &object))
 			break;
 		if (p->remote)
 			zr_remote_want_indexes(s, array, p, t, object);
@@ -434,7 +432,7 @@ int zr_next(struct source *src, uint32_t array, uint64_t from, uint64_t *ret, st
 	int rc;
 
 	e = e ? e : &own;
-	p = chunk_lookup_ready(s, array, e);
+	p = lookup_ready(s, array, e);
 	if (!p)
 		return e->code;
 	if (src->unlisted) { /* any chunk may exist */

@@ -88,10 +88,10 @@ void zr_scratch_give(struct zr_data *d, struct zr_scratch *m)
 
 /* ---- objects ---- */
 
-/* chunk_read_gone - -ESTALE if x's object was replaced since it was listed, as far as its size
+/* chunk_gone - -ESTALE if x's object was replaced since it was listed, as far as its size
  * shows. */
-static int chunk_read_gone(struct zr_source *s, const struct zr_place *p,
-			   const struct chunk_location *x, const char *key, struct err *e)
+static int chunk_gone(struct zr_source *s, const struct zr_place *p,
+		      const struct chunk_location *x, const char *key, struct err *e)
 {
 	struct store_stat st;
 	int rc = store_stat(s->store, key, &st, NULL);
@@ -115,20 +115,20 @@ int zr_object_blame(struct zr_source *s, const struct zr_place *p,
 	int rc = zr_object_name(p, x->object, key, e);
 
 	if (!rc)
-		rc = chunk_read_gone(s, p, x, key, e);
+		rc = chunk_gone(s, p, x, key, e);
 	return rc ? rc : err_wrap(e, code, "'%.*s'", LONG, key);
 }
 
-/* chunk_read_failed - the code for an object that the store could not read: it exists, so it is
+/* chunk_failed - the code for an object that the store could not read: it exists, so it is
  * not absent. The message of the store names the key. */
-static int chunk_read_failed(struct zr_source *s, const struct zr_place *p,
-			     const struct chunk_location *x, const char *key, int code,
-			     struct err *e)
+static int chunk_failed(struct zr_source *s, const struct zr_place *p,
+			const struct chunk_location *x, const char *key, int code,
+			struct err *e)
 {
 	int rc = 0;
 
 	if (!p->remote)
-		rc = chunk_read_gone(s, p, x, key, e);
+		rc = chunk_gone(s, p, x, key, e);
 	else if (code == -ENOENT) /* another request may take as long as the failed one */
 		rc = err_set(e, -ESTALE, "'%.*s' was removed after the source was opened", LONG,
 			     key);
@@ -142,7 +142,7 @@ static int chunk_read_failed(struct zr_source *s, const struct zr_place *p,
 	return code;
 }
 
-static int chunk_read_changed(const char *key, struct err *e)
+static int chunk_changed(const char *key, struct err *e)
 {
 	return err_set(e, -ESTALE, "'%.*s' was changed while it was read", LONG, key);
 }
@@ -159,18 +159,18 @@ int zr_object_read(struct zr_source *s, uint32_t array, const struct zr_place *p
 		return rc;
 	rc = store_read(s->store, key, off, out, len, &version, e);
 	if (rc)
-		return chunk_read_failed(s, p, x, key, rc, e);
+		return chunk_failed(s, p, x, key, rc, e);
 	if (!zr_version_agree(s->data, array, p, x->object, version))
-		return chunk_read_changed(key, e);
+		return chunk_changed(key, e);
 	if (ret_version)
 		*ret_version = version;
 	return 0;
 }
 
-/* chunk_read_remote - the same for a remote object, whose size was in the answer that it exists. */
-static int chunk_read_remote(struct zr_source *s, uint32_t array, const struct zr_place *p,
-			     const struct chunk_location *x, uint64_t limit,
-			     struct zr_scratch *m, struct err *e)
+/* chunk_remote - the same for a remote object, whose size was in the answer that it exists. */
+static int chunk_remote(struct zr_source *s, uint32_t array, const struct zr_place *p,
+			const struct chunk_location *x, uint64_t limit, struct zr_scratch *m,
+			struct err *e)
 {
 	char key[ZR_OBJECT_KEY];
 	uint8_t *to;
@@ -192,10 +192,10 @@ static int chunk_read_remote(struct zr_source *s, uint32_t array, const struct z
 	return zr_object_read(s, array, p, x, 0, to, (size_t)x->size, NULL, e);
 }
 
-/* chunk_read_object_get - read a whole object of any size into m->stored. */
-static int chunk_read_object_get(struct zr_source *s, uint32_t array, const struct zr_place *p,
-				 const struct chunk_location *x, uint64_t limit,
-				 struct zr_scratch *m, struct err *e)
+/* chunk_object_get - read a whole object of any size into m->stored. */
+static int chunk_object_get(struct zr_source *s, uint32_t array, const struct zr_place *p,
+			    const struct chunk_location *x, uint64_t limit,
+			    struct zr_scratch *m, struct err *e)
 {
 	uint64_t version = 0;
 	char key[ZR_OBJECT_KEY];
@@ -211,9 +211,9 @@ static int chunk_read_object_get(struct zr_source *s, uint32_t array, const stru
 		rc = err_set(e, -EBADMSG, "'%.*s' has more than %" PRIu64 " bytes", LONG, key,
 			     limit);
 	else if (rc)
-		rc = chunk_read_failed(s, p, x, key, rc, e);
+		rc = chunk_failed(s, p, x, key, rc, e);
 	else if (!zr_version_agree(s->data, array, p, x->object, version))
-		rc = chunk_read_changed(key, e);
+		rc = chunk_changed(key, e);
 	return rc;
 }
 
@@ -226,8 +226,8 @@ int chunk_location_bytes(struct zr_source *s, uint32_t array, const struct zr_pl
 	int rc;
 
 	if (x->where == ZR_OBJECT) {
-		rc = p->remote ? chunk_read_remote(s, array, p, x, limit, m, e)
-			       : chunk_read_object_get(s, array, p, x, limit, m, e);
+		rc = p->remote ? chunk_remote(s, array, p, x, limit, m, e)
+			       : chunk_object_get(s, array, p, x, limit, m, e);
 		*ret = m->stored.data;
 		*ret_len = m->stored.len;
 		return rc;
@@ -280,10 +280,9 @@ int zr_read_stored(struct source *src, uint32_t array, uint64_t linear,
 
 /* ---- elements ---- */
 
-/* chunk_read_convert - convert decoded elements in stored order to the model's elements. */
-static int chunk_read_convert(const struct ds_array *a, const struct zr_place *p,
-			      const uint8_t *in, struct zr_scratch *m, uint8_t *out, size_t len,
-			      struct err *e)
+/* chunk_convert - convert decoded elements in stored order to the model's elements. */
+static int chunk_convert(const struct ds_array *a, const struct zr_place *p, const uint8_t *in,
+			 struct zr_scratch *m, uint8_t *out, size_t len, struct err *e)
 {
 	const struct zr_dtype *t = &p->meta->dtype;
 	uint64_t n = len / a->type.size;
@@ -303,9 +302,9 @@ static int chunk_read_convert(const struct ds_array *a, const struct zr_place *p
 	return 0;
 }
 
-static int chunk_read_read_found(struct zr_source *s, uint32_t array, const struct zr_place *p,
-				 const struct chunk_location *x, struct zr_scratch *m,
-				 uint8_t *out, size_t len, struct err *e)
+static int chunk_read_found(struct zr_source *s, uint32_t array, const struct zr_place *p,
+			    const struct chunk_location *x, struct zr_scratch *m, uint8_t *out,
+			    size_t len, struct err *e)
 {
 	const struct ds_array *a = &s->base.ds.arrays[array];
 	size_t whole = (size_t)p->stored_bytes, n;
@@ -324,7 +323,7 @@ static int chunk_read_read_found(struct zr_source *s, uint32_t array, const stru
 	rc = codec_chain_decode(&p->meta->chain, 0, p->meta->dtype.stored, in, n, elems, whole,
 				m->codec, e);
 	if (!rc && !p->as_is)
-		rc = chunk_read_convert(a, p, elems, m, out, len, e);
+		rc = chunk_convert(a, p, elems, m, out, len, e);
 	return rc ? zr_object_blame(s, p, x, rc, e) : 0;
 }
 
@@ -348,7 +347,7 @@ int zr_read_chunk(struct source *src, uint32_t array, uint64_t linear, uint8_t *
 		return 0;
 	}
 	m = zr_scratch_take(s->data);
-	rc = m ? chunk_read_read_found(s, array, p, &x, m, out, len, e) : err_nomem(e);
+	rc = m ? chunk_read_found(s, array, p, &x, m, out, len, e) : err_nomem(e);
 	if (m)
 		zr_scratch_give(s->data, m);
 	chunk_location_release(&x);

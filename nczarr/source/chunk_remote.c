@@ -40,13 +40,13 @@ void zr_remote_free(struct zr_remote *f)
 	free(f);
 }
 
-static const struct zr_table *chunk_remote_table_of(const struct zr_place *p)
+static const struct zr_table *remote_table_of(const struct zr_place *p)
 {
 	return atomic_load_explicit(&p->remote->table, memory_order_acquire);
 }
 
-static int chunk_remote_list(struct zr_source *s, uint32_t array, const struct zr_place *p,
-			     struct err *e)
+static int remote_list(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		       struct err *e)
 {
 	struct zr_table *t = alloc_array(1, sizeof(*t));
 	int rc;
@@ -67,14 +67,14 @@ int zr_remote_table(struct zr_source *s, uint32_t array, const struct zr_place *
 {
 	int rc = 0;
 
-	if (!chunk_remote_table_of(p)) {
+	if (!remote_table_of(p)) {
 		(void)pthread_mutex_lock(&p->remote->lock);
-		if (!chunk_remote_table_of(p))
-			rc = chunk_remote_list(s, array, p, e);
+		if (!remote_table_of(p))
+			rc = remote_list(s, array, p, e);
 		(void)pthread_mutex_unlock(&p->remote->lock);
 	}
 	if (rc == 0)
-		*ret = chunk_remote_table_of(p);
+		*ret = remote_table_of(p);
 	return rc;
 }
 
@@ -116,15 +116,15 @@ void zr_wants_done(struct zr_wants *w)
 	free(w);
 }
 
-/* chunk_remote_wants - ranges of an array's objects. */
-struct chunk_remote_wants {
+/* remote_wants - ranges of an array's objects. */
+struct remote_wants {
 	struct zr_source *s;
 	const struct zr_place *p;
 	struct zr_wants *w;
 };
 
-static void chunk_remote_add(const struct chunk_remote_wants *w, uint64_t object, uint64_t off,
-			     uint64_t len)
+static void remote_add(const struct remote_wants *w, uint64_t object, uint64_t off,
+		       uint64_t len)
 {
 	char key[ZR_OBJECT_KEY];
 
@@ -133,12 +133,11 @@ static void chunk_remote_add(const struct chunk_remote_wants *w, uint64_t object
 }
 
 /* add_index - add the part of a shard that contains its index. */
-static void add_index(const struct chunk_remote_wants *w, uint64_t object)
+static void add_index(const struct remote_wants *w, uint64_t object)
 {
 	const struct zr_shard *sh = w->p->meta->shard;
 
-	chunk_remote_add(w, object, sh->index_first ? 0 : UINT64_MAX,
-			 u64_max(sh->index_bytes, TAIL));
+	remote_add(w, object, sh->index_first ? 0 : UINT64_MAX, u64_max(sh->index_bytes, TAIL));
 }
 
 static bool has_index(const struct zr_place *p)
@@ -146,23 +145,23 @@ static bool has_index(const struct zr_place *p)
 	return p->meta->shard && p->meta->shard->outer.n == 0;
 }
 
-/* chunk_remote_add_chunk - add the ranges that reading a chunk needs. at: its coordinates. last:
+/* remote_add_chunk - add the ranges that reading a chunk needs. at: its coordinates. last:
  * the previous object; an object that is wanted as a whole is added once. */
-static void chunk_remote_add_chunk(const struct chunk_remote_wants *w, uint32_t array,
-				   const uint64_t *at, uint64_t object, uint64_t *last)
+static void remote_add_chunk(const struct remote_wants *w, uint32_t array, const uint64_t *at,
+			     uint64_t object, uint64_t *last)
 {
 	uint64_t slot, off, len;
 	struct zr_at shard;
 
 	if (!has_index(w->p)) {
 		if (object != *last)
-			chunk_remote_add(w, object, 0, UINT64_MAX);
+			remote_add(w, object, 0, UINT64_MAX);
 	} else {
 		zr_shard_at(w->s, array, w->p, at, &shard, &slot);
 		if (zr_shard_known(w->s, &shard, slot, &off, &len)) {
 			/* a nested shard: its part after the index is added later */
 			if (len != UINT64_MAX && off <= INT64_MAX && len <= INT64_MAX)
-				chunk_remote_add(w, object, off, len);
+				remote_add(w, object, off, len);
 		} else if (object != *last) {
 			add_index(w, object);
 		}
@@ -170,9 +169,9 @@ static void chunk_remote_add_chunk(const struct chunk_remote_wants *w, uint32_t 
 	*last = object;
 }
 
-/* chunk_remote_object_of - the object that contains a chunk; false: outside the grid. */
-static bool chunk_remote_object_of(const struct ds_array *a, const struct zr_place *p,
-				   uint64_t linear, uint64_t *at, uint64_t *ret)
+/* remote_object_of - the object that contains a chunk; false: outside the grid. */
+static bool remote_object_of(const struct ds_array *a, const struct zr_place *p,
+			     uint64_t linear, uint64_t *at, uint64_t *ret)
 {
 	uint64_t coords[DS_RANK_MAX];
 
@@ -191,8 +190,8 @@ void zr_want(struct source *src, uint32_t array, const uint64_t *linear, size_t 
 	struct zr_source *s = zr_of(src);
 	const struct ds_array *a = &src->ds.arrays[array];
 	const struct zr_place *p = a->unreadable ? NULL : zr_place_of(s, array, NULL);
-	const struct zr_table *t = p && p->remote ? chunk_remote_table_of(p) : NULL;
-	const struct chunk_remote_wants w = {s, p, p ? zr_wants_new(s->store) : NULL};
+	const struct zr_table *t = p && p->remote ? remote_table_of(p) : NULL;
+	const struct remote_wants w = {s, p, p ? zr_wants_new(s->store) : NULL};
 	uint64_t last = UINT64_MAX;
 
 	if (!w.w)
@@ -200,10 +199,9 @@ void zr_want(struct source *src, uint32_t array, const uint64_t *linear, size_t 
 	for (size_t i = 0; i < n; i++) {
 		uint64_t at[DS_RANK_MAX] = {0}, object;
 
-		if (linear[i] < a->n_chunks &&
-		    chunk_remote_object_of(a, p, linear[i], at, &object) &&
+		if (linear[i] < a->n_chunks && remote_object_of(a, p, linear[i], at, &object) &&
 		    (!t || zr_table_get(t, object, NULL)))
-			chunk_remote_add_chunk(&w, array, at, object, &last);
+			remote_add_chunk(&w, array, at, object, &last);
 	}
 	zr_wants_done(w.w);
 }
@@ -216,7 +214,7 @@ void zr_forget(struct source *src, uint32_t array, uint64_t linear)
 	uint64_t at[DS_RANK_MAX] = {0}, object;
 	char key[ZR_OBJECT_KEY];
 
-	if (p && linear < a->n_chunks && chunk_remote_object_of(a, p, linear, at, &object) &&
+	if (p && linear < a->n_chunks && remote_object_of(a, p, linear, at, &object) &&
 	    zr_object_name(p, object, key, NULL) == 0)
 		store_forget(s->store, key);
 }
@@ -224,8 +222,7 @@ void zr_forget(struct source *src, uint32_t array, uint64_t linear)
 void zr_remote_want_indexes(struct zr_source *s, uint32_t array, const struct zr_place *p,
 			    const struct zr_table *t, uint64_t object)
 {
-	const struct chunk_remote_wants w = {s, p,
-					     has_index(p) ? zr_wants_new(s->store) : NULL};
+	const struct remote_wants w = {s, p, has_index(p) ? zr_wants_new(s->store) : NULL};
 	uint64_t coords[DS_RANK_MAX], slot, off, len;
 
 	if (!w.w)
@@ -255,7 +252,7 @@ static void want_index(struct zr_source *s, uint32_t array, const struct zr_plac
 {
 	uint64_t slot, off, len;
 	struct zr_at shard;
-	struct chunk_remote_wants w = {.s = s, .p = p};
+	struct remote_wants w = {.s = s, .p = p};
 
 	zr_shard_at(s, array, p, at, &shard, &slot);
 	if (zr_shard_known(s, &shard, slot, &off, &len))
@@ -268,7 +265,7 @@ static void want_index(struct zr_source *s, uint32_t array, const struct zr_plac
 int zr_remote_find(struct zr_source *s, uint32_t array, const struct zr_place *p,
 		   const uint64_t *at, struct chunk_location *x, bool *ret_there, struct err *e)
 {
-	const struct zr_table *t = chunk_remote_table_of(p);
+	const struct zr_table *t = remote_table_of(p);
 	struct err why = ERR_INIT;
 	char key[ZR_OBJECT_KEY];
 	struct store_stat st;

@@ -196,9 +196,9 @@ void zr_put_nczarr_array(struct jw *j, const struct zr_metadata *em, const struc
 	jw_end(j);
 }
 
-/* metadata_nczarr_put_type - the netCDF type of an attribute's JSON. If there is none, the JSON is
+/* nc_put_type - the netCDF type of an attribute's JSON. If there is none, the JSON is
  * presented as a string. */
-static void metadata_nczarr_put_type(struct jw *j, const struct ds_attr *at)
+static void nc_put_type(struct jw *j, const struct ds_attr *at)
 {
 	const struct dtype *t = &at->type;
 	bool text = t->kind == DT_VSTRING || (t->kind == DT_STRING && at->rank > 0);
@@ -245,7 +245,7 @@ static void put_types(struct jw *j, const struct zr_metadata *em, const struct d
 		if (zr_attr_skipped(em, &attrs[i], of_array))
 			continue;
 		jw_key(j, attrs[i].name);
-		metadata_nczarr_put_type(j, &attrs[i]);
+		nc_put_type(j, &attrs[i]);
 	}
 }
 

@@ -9,7 +9,7 @@
 #include "codecs/vlen/vlen.h"
 #include "nczarr/view/metadata_values.h"
 
-static void metadata_v2_put_numbers(struct jw *j, const uint64_t *v, uint32_t n)
+static void v2_put_numbers(struct jw *j, const uint64_t *v, uint32_t n)
 {
 	jw_array(j, true);
 	for (uint32_t i = 0; i < n; i++)
@@ -76,7 +76,7 @@ void zr_put_dtype(struct jw *j, const struct dtype *t)
 		jw_str(j, f->name);
 		zr_put_dtype(j, &f->type);
 		if (f->rank > 0)
-			metadata_v2_put_numbers(j, f->dims, f->rank);
+			v2_put_numbers(j, f->dims, f->rank);
 		jw_end(j);
 	}
 	jw_end(j);
@@ -102,14 +102,15 @@ static void put_array_dtype(struct jw *j, const struct zr_metadata *em,
 	if (dt_is_vlen(t))
 		jw_str(j, "|O");
 	else if (em->mode == ZARR_NCZARR && dt_is_char(t) && a->type.kind == DT_STRING)
-		jw_str(j, ">S1"); /* netCDF-C distinguishes char from a string of one byte by the
+		jw_str(j,
+		       ">S1"); /* netCDF-C distinguishes char from a string of one byte by the
 				   * '>' */
 	else
 		zr_put_dtype(j, t);
 }
 
-/* metadata_v2_put_codec - {"id": ..., parameters} of one filter. */
-static void metadata_v2_put_codec(struct jw *j, const struct codec_spec *spec, size_t elem_size)
+/* v2_put_codec - {"id": ..., parameters} of one filter. */
+static void v2_put_codec(struct jw *j, const struct codec_spec *spec, size_t elem_size)
 {
 	const struct codec_ops *ops = codec_find(spec->h5_id);
 	struct buf b;
@@ -161,14 +162,13 @@ static void put_filters(struct jw *j, const struct plan *plan, const struct dtyp
 		jw_end(j);
 	} else {
 		for (uint32_t i = 0; i < n; i++)
-			metadata_v2_put_codec(j, &plan->chain.specs[i], t->size);
+			v2_put_codec(j, &plan->chain.specs[i], t->size);
 	}
 	jw_end(j);
 }
 
-static void metadata_v2_put_fill(struct jw *j, const struct zr_metadata *em,
-				 const struct ds_array *a, const struct plan *plan,
-				 const struct dtype *t)
+static void v2_put_fill(struct jw *j, const struct zr_metadata *em, const struct ds_array *a,
+			const struct plan *plan, const struct dtype *t)
 {
 	bool nczarr = em->mode == ZARR_NCZARR;
 
@@ -218,7 +218,7 @@ static void put_zarray(struct jw *j, const struct zr_metadata *em, uint32_t ord)
 	put_shape(j, em, a, a->chunk, a->rank ? zr_chunk_rows(em->mode, a) : 1);
 	jw_key(j, "compressor");
 	if (n < plan->chain.n)
-		metadata_v2_put_codec(j, &plan->chain.specs[n], t.size);
+		v2_put_codec(j, &plan->chain.specs[n], t.size);
 	else
 		jw_null(j);
 	if (em->grids[ord].keys.nested) {
@@ -228,7 +228,7 @@ static void put_zarray(struct jw *j, const struct zr_metadata *em, uint32_t ord)
 	jw_key(j, "dtype");
 	put_array_dtype(j, em, a, &t);
 	jw_key(j, "fill_value");
-	metadata_v2_put_fill(j, em, a, plan, &t);
+	v2_put_fill(j, em, a, plan, &t);
 	jw_key(j, "filters");
 	put_filters(j, plan, &t);
 	jw_key(j, "order");
@@ -242,8 +242,8 @@ static void put_zarray(struct jw *j, const struct zr_metadata *em, uint32_t ord)
 	jw_end(j);
 }
 
-static void metadata_v2_put_dimension_names(struct jw *j, const struct zr_metadata *em,
-					    const struct ds_array *a)
+static void v2_put_dimension_names(struct jw *j, const struct zr_metadata *em,
+				   const struct ds_array *a)
 {
 	jw_key(j, "_ARRAY_DIMENSIONS");
 	jw_array(j, true);
@@ -254,8 +254,7 @@ static void metadata_v2_put_dimension_names(struct jw *j, const struct zr_metada
 	jw_end(j);
 }
 
-static void metadata_v2_put_array_attrs(struct jw *j, const struct zr_metadata *em,
-					uint32_t ord)
+static void v2_put_array_attrs(struct jw *j, const struct zr_metadata *em, uint32_t ord)
 {
 	const struct ds_array *a = &em->ds->arrays[ord];
 	struct ds_attr room;
@@ -267,7 +266,7 @@ static void metadata_v2_put_array_attrs(struct jw *j, const struct zr_metadata *
 	if (quant)
 		zr_put_attrs(j, em, quant, 1, true, false);
 	if (em->mode != ZARR_NOXARRAY)
-		metadata_v2_put_dimension_names(j, em, a);
+		v2_put_dimension_names(j, em, a);
 	if (em->mode == ZARR_NCZARR)
 		zr_put_nczarr_types(j, em, a, quant);
 	jw_end(j);
@@ -294,9 +293,9 @@ static void put_zgroup(struct jw *j, const struct zr_metadata *em, uint32_t ord)
 	jw_end(j);
 }
 
-/* metadata_v2_put_member - one document inside .zmetadata; path "/" is the root. */
-static void metadata_v2_put_member(struct jw *j, const struct zr_metadata *em, struct buf *path,
-				   enum zr_doc doc, uint32_t ord)
+/* v2_put_member - one document inside .zmetadata; path "/" is the root. */
+static void v2_put_member(struct jw *j, const struct zr_metadata *em, struct buf *path,
+			  enum zr_doc doc, uint32_t ord)
 {
 	size_t len = path->len;
 
@@ -326,16 +325,16 @@ static void put_zmetadata(struct jw *j, const struct zr_metadata *em)
 			continue;
 		buf_clear(&path);
 		ds_group_path(em->ds, g, &path);
-		metadata_v2_put_member(j, em, &path, ZR_DOC_GROUP_ATTRS, g);
-		metadata_v2_put_member(j, em, &path, ZR_DOC_ZGROUP, g);
+		v2_put_member(j, em, &path, ZR_DOC_GROUP_ATTRS, g);
+		v2_put_member(j, em, &path, ZR_DOC_ZGROUP, g);
 	}
 	for (uint32_t a = 0; a < em->ds->n_arrays && buf_ok(j->out); a++) {
 		if (em->hidden_arrays[a])
 			continue;
 		buf_clear(&path);
 		ds_array_path(em->ds, a, &path);
-		metadata_v2_put_member(j, em, &path, ZR_DOC_ZARRAY, a);
-		metadata_v2_put_member(j, em, &path, ZR_DOC_ARRAY_ATTRS, a);
+		v2_put_member(j, em, &path, ZR_DOC_ZARRAY, a);
+		v2_put_member(j, em, &path, ZR_DOC_ARRAY_ATTRS, a);
 	}
 	jw_end(j);
 	jw_key(j, "zarr_consolidated_format");
@@ -360,7 +359,7 @@ void zr_put_v2(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint
 		put_zarray(j, em, ord);
 		break;
 	case ZR_DOC_ARRAY_ATTRS:
-		metadata_v2_put_array_attrs(j, em, ord);
+		v2_put_array_attrs(j, em, ord);
 		break;
 	default:
 		j->out->failed = true; /* not of this format */

@@ -30,9 +30,9 @@ static void end_named(struct jw *j)
 	jw_end(j);
 }
 
-/* metadata_v3_put_lengths - v times w, if given, and the additional dimension. */
-static void metadata_v3_put_lengths(struct jw *j, const struct ds_array *a, const uint64_t *v,
-				    const uint64_t *w, const struct zr_type3 *t)
+/* v3_put_lengths - v times w, if given, and the additional dimension. */
+static void v3_put_lengths(struct jw *j, const struct ds_array *a, const uint64_t *v,
+			   const uint64_t *w, const struct zr_type3 *t)
 {
 	jw_array(j, true);
 	for (uint32_t d = 0; d < a->rank; d++)
@@ -50,7 +50,7 @@ static void put_chunk_grid(struct jw *j, const struct zr_metadata *em, uint32_t 
 	jw_key(j, "chunk_grid");
 	begin_named(j, "regular");
 	jw_key(j, "chunk_shape");
-	metadata_v3_put_lengths(j, a, a->chunk, em->grids[ord].per, t);
+	v3_put_lengths(j, a, a->chunk, em->grids[ord].per, t);
 	end_named(j);
 }
 
@@ -63,8 +63,7 @@ static void put_key_encoding(struct jw *j, const struct zr_keys *keys)
 	end_named(j);
 }
 
-static void metadata_v3_put_fill(struct jw *j, const struct ds_array *a,
-				 const struct zr_type3 *t)
+static void v3_put_fill(struct jw *j, const struct ds_array *a, const struct zr_type3 *t)
 {
 	jw_key(j, "fill_value");
 	if (a->type.kind == DT_VSTRING)
@@ -77,8 +76,8 @@ static void metadata_v3_put_fill(struct jw *j, const struct ds_array *a,
 		jw_u64(j, 0); /* no chunk is absent */
 }
 
-/* metadata_v3_put_name - {"name": ...}: an extension without a configuration. */
-static void metadata_v3_put_name(struct jw *j, const char *name)
+/* v3_put_name - {"name": ...}: an extension without a configuration. */
+static void v3_put_name(struct jw *j, const char *name)
 {
 	jw_object(j, true);
 	jw_key(j, "name");
@@ -99,17 +98,17 @@ static void put_bytes(struct jw *j, bool big)
 static void put_serializer(struct jw *j, const struct dtype *t)
 {
 	if (t->kind == DT_VSTRING)
-		metadata_v3_put_name(j, "vlen-utf8");
+		v3_put_name(j, "vlen-utf8");
 	else if (t->kind == DT_VLEN)
-		metadata_v3_put_name(j, "vlen-bytes");
+		v3_put_name(j, "vlen-bytes");
 	else if (t->size > 1)
 		put_bytes(j, t->big_endian);
 	else
-		metadata_v3_put_name(j, "bytes");
+		v3_put_name(j, "bytes");
 }
 
-/* metadata_v3_put_codec - one filter by its name and with its parameters in Zarr v3. */
-static void metadata_v3_put_codec(struct jw *j, const struct codec_spec *spec, size_t elem_size)
+/* v3_put_codec - one filter by its name and with its parameters in Zarr v3. */
+static void v3_put_codec(struct jw *j, const struct codec_spec *spec, size_t elem_size)
 {
 	struct buf b;
 
@@ -121,9 +120,9 @@ static void metadata_v3_put_codec(struct jw *j, const struct codec_spec *spec, s
 	buf_release(&b);
 }
 
-/* metadata_v3_put_codecs - codecs of elements, the one from elements to bytes, codecs of bytes. */
-static void metadata_v3_put_codecs(struct jw *j, const struct zr_metadata *em, uint32_t ord,
-				   const struct zr_type3 *t)
+/* v3_put_codecs - codecs of elements, the one from elements to bytes, codecs of bytes. */
+static void v3_put_codecs(struct jw *j, const struct zr_metadata *em, uint32_t ord,
+			  const struct zr_type3 *t)
 {
 	const struct codec_chain *chain = &em->plans[ord].chain;
 	size_t elem_size = em->ds->arrays[ord].type.size;
@@ -135,11 +134,11 @@ static void metadata_v3_put_codecs(struct jw *j, const struct zr_metadata *em, u
 
 		if (!ops || !ops->elements)
 			break;
-		metadata_v3_put_codec(j, &chain->specs[i], elem_size);
+		v3_put_codec(j, &chain->specs[i], elem_size);
 	}
 	put_serializer(j, &t->type);
 	for (; i < chain->n; i++)
-		metadata_v3_put_codec(j, &chain->specs[i], elem_size);
+		v3_put_codec(j, &chain->specs[i], elem_size);
 	jw_end(j);
 }
 
@@ -152,13 +151,13 @@ static void put_sharded(struct jw *j, const struct zr_metadata *em, uint32_t ord
 	jw_array(j, true);
 	begin_named(j, "sharding_indexed");
 	jw_key(j, "chunk_shape");
-	metadata_v3_put_lengths(j, a, a->chunk, NULL, t);
+	v3_put_lengths(j, a, a->chunk, NULL, t);
 	jw_key(j, "codecs");
-	metadata_v3_put_codecs(j, em, ord, t);
+	v3_put_codecs(j, em, ord, t);
 	jw_key(j, "index_codecs");
 	jw_array(j, true);
 	put_bytes(j, false);
-	metadata_v3_put_name(j, "crc32c");
+	v3_put_name(j, "crc32c");
 	jw_end(j);
 	jw_key(j, "index_location");
 	jw_str(j, "end");
@@ -166,8 +165,8 @@ static void put_sharded(struct jw *j, const struct zr_metadata *em, uint32_t ord
 	jw_end(j);
 }
 
-/* metadata_v3_taken - whether the dataset has a dimension of this name. */
-static bool metadata_v3_taken(const struct dataset *ds, const char *name)
+/* v3_taken - whether the dataset has a dimension of this name. */
+static bool v3_taken(const struct dataset *ds, const char *name)
 {
 	for (uint32_t d = 0; d < ds->n_dims; d++)
 		if (strcmp(ds->dims[d].name, name) == 0)
@@ -182,15 +181,15 @@ static void put_added_name(struct jw *j, const struct dataset *ds, const struct 
 	char name[32];
 	int n = snprintf(name, sizeof(name), "%s%" PRIu32, what, t->size);
 
-	while (n > 0 && n + 1 < (int)sizeof(name) && metadata_v3_taken(ds, name)) {
+	while (n > 0 && n + 1 < (int)sizeof(name) && v3_taken(ds, name)) {
 		name[n++] = '_';
 		name[n] = '\0';
 	}
 	jw_str(j, name);
 }
 
-static void metadata_v3_put_dimension_names(struct jw *j, const struct zr_metadata *em,
-					    const struct ds_array *a, const struct zr_type3 *t)
+static void v3_put_dimension_names(struct jw *j, const struct zr_metadata *em,
+				   const struct ds_array *a, const struct zr_type3 *t)
 {
 	if (em->mode == ZARR_NOXARRAY)
 		return;
@@ -203,8 +202,8 @@ static void metadata_v3_put_dimension_names(struct jw *j, const struct zr_metada
 	jw_end(j);
 }
 
-static void metadata_v3_put_array_attrs(struct jw *j, const struct zr_metadata *em,
-					uint32_t ord, const struct zr_type3 *t)
+static void v3_put_array_attrs(struct jw *j, const struct zr_metadata *em, uint32_t ord,
+			       const struct zr_type3 *t)
 {
 	const struct ds_array *a = &em->ds->arrays[ord];
 	struct ds_attr room;
@@ -228,7 +227,7 @@ static void begin_node(struct jw *j, const char *type)
 	jw_str(j, type);
 }
 
-static void metadata_v3_put_array(struct jw *j, const struct zr_metadata *em, uint32_t ord)
+static void v3_put_array(struct jw *j, const struct zr_metadata *em, uint32_t ord)
 {
 	const struct ds_array *a = &em->ds->arrays[ord];
 	struct zr_type3 t;
@@ -239,19 +238,19 @@ static void metadata_v3_put_array(struct jw *j, const struct zr_metadata *em, ui
 	}
 	begin_node(j, "array");
 	jw_key(j, "shape");
-	metadata_v3_put_lengths(j, a, a->shape, NULL, &t);
+	v3_put_lengths(j, a, a->shape, NULL, &t);
 	jw_key(j, "data_type");
 	jw_str(j, t.name);
 	put_chunk_grid(j, em, ord, &t);
 	put_key_encoding(j, &em->grids[ord].keys);
-	metadata_v3_put_fill(j, a, &t);
+	v3_put_fill(j, a, &t);
 	jw_key(j, "codecs");
 	if (em->grids[ord].per)
 		put_sharded(j, em, ord, &t);
 	else
-		metadata_v3_put_codecs(j, em, ord, &t);
-	metadata_v3_put_array_attrs(j, em, ord, &t);
-	metadata_v3_put_dimension_names(j, em, a, &t);
+		v3_put_codecs(j, em, ord, &t);
+	v3_put_array_attrs(j, em, ord, &t);
+	v3_put_dimension_names(j, em, a, &t);
 	jw_end(j);
 }
 
@@ -267,9 +266,9 @@ static void begin_group(struct jw *j, const struct zr_metadata *em, uint32_t ord
 	jw_end(j);
 }
 
-/* metadata_v3_put_path - the key of a node in consolidated metadata: its path without the first
+/* v3_put_path - the key of a node in consolidated metadata: its path without the first
  * '/'. */
-static bool metadata_v3_put_path(struct jw *j, struct buf *path)
+static bool v3_put_path(struct jw *j, struct buf *path)
 {
 	buf_putc(path, '\0');
 	if (!buf_ok(path)) {
@@ -291,7 +290,7 @@ static void put_children(struct jw *j, const struct zr_metadata *em, uint32_t gr
 			continue;
 		buf_clear(path);
 		ds_group_path(em->ds, g->groups[i], path);
-		if (!metadata_v3_put_path(j, path))
+		if (!v3_put_path(j, path))
 			return;
 		begin_group(j, em, g->groups[i]);
 		jw_end(j);
@@ -301,9 +300,9 @@ static void put_children(struct jw *j, const struct zr_metadata *em, uint32_t gr
 			continue;
 		buf_clear(path);
 		ds_array_path(em->ds, g->arrays[i], path);
-		if (!metadata_v3_put_path(j, path))
+		if (!v3_put_path(j, path))
 			return;
-		metadata_v3_put_array(j, em, g->arrays[i]);
+		v3_put_array(j, em, g->arrays[i]);
 	}
 }
 
@@ -343,7 +342,7 @@ void zr_put_v3(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint
 		jw_end(j);
 		break;
 	case ZR_DOC_ARRAY_JSON:
-		metadata_v3_put_array(j, em, ord);
+		v3_put_array(j, em, ord);
 		break;
 	default:
 		j->out->failed = true; /* not of this format */
@@ -372,7 +371,7 @@ static void put_real(struct jw *j, double v)
 
 /* put_fill_attr - the member _FillValue of an array presented as type t, in xarray's form. */
 static void put_fill_attr(struct jw *j, const struct ds_array *a, const struct ds_attr *at,
-		     const struct zr_type3 *t)
+			  const struct zr_type3 *t)
 {
 	const bool number =
 		t->type.kind == DT_INT || t->type.kind == DT_UINT || t->type.kind == DT_BOOL;
