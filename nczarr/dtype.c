@@ -10,6 +10,7 @@
 
 #include "base/core/endian.h"
 #include "base/core/str.h"
+#include "nczarr/dtype.h"
 #include "nczarr/source/array_metadata.h"
 
 #define ELEMENT_MAX ((uint32_t)1 << 20) /* bytes of one element */
@@ -259,24 +260,14 @@ static int dtype_finish(const struct dtype_reading *r, const struct dtype_record
 
 /* ---- Zarr v2 ---- */
 
-/* text_v2 - the parts of numpy's text: "<f4", "|S12", ">M8[10ms]". */
-struct text_v2 {
-	bool big;
-	char kind;
-	bool has_n;
-	uint64_t n;       /* the number after the kind */
-	const char *unit; /* text in brackets, len bytes; NULL */
-	size_t len;
-};
-
-static bool dtype_split_v2(const char *s, struct text_v2 *ret)
+bool zr_dtype_split(const char *s, struct zr_dtype_parts *ret)
 {
 	size_t digits, rest;
 
-	*ret = (struct text_v2){.big = false};
+	*ret = (struct zr_dtype_parts){.big = false};
 	if (*s && strchr("<>|=", *s)) {
-		ret->big = *s == '>' || (*s == '=' && HOST_BIG_ENDIAN);
-		s++;
+		ret->order = *s++;
+		ret->big = ret->order == '>' || (ret->order == '=' && HOST_BIG_ENDIAN);
 	}
 	ret->kind = *s ? *s++ : '\0';
 	digits = strspn(s, "0123456789");
@@ -294,21 +285,21 @@ static bool dtype_split_v2(const char *s, struct text_v2 *ret)
 	return true;
 }
 
-/* number_v2 - a number type, in the sizes of the model. */
-static bool number_v2(const struct text_v2 *t, struct dtype *ret)
-{
-	static const struct {
-		char letter;
-		enum dt_kind kind;
-		uint64_t sizes; /* bit n: n bytes */
-	} kinds[] = {
-		{'b', DT_BOOL, 1 << 1},
-		{'i', DT_INT, 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8},
-		{'u', DT_UINT, 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8},
-		{'f', DT_FLOAT, 1 << 2 | 1 << 4 | 1 << 8},
-		{'c', DT_COMPLEX, 1 << 8 | 1 << 16},
-	};
+static const struct {
+	char letter;
+	enum dt_kind kind;
+	uint64_t sizes; /* bit n: n bytes; 0: no number */
+} kinds[] = {
+	{'b', DT_BOOL, 1 << 1},
+	{'i', DT_INT, 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8},
+	{'u', DT_UINT, 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8},
+	{'f', DT_FLOAT, 1 << 2 | 1 << 4 | 1 << 8},
+	{'c', DT_COMPLEX, 1 << 8 | 1 << 16},
+	{'S', DT_STRING, 0},
+};
 
+bool zr_dtype_number(const struct zr_dtype_parts *t, struct dtype *ret)
+{
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
 		if (kinds[i].letter != t->kind || t->n > 16 || !(kinds[i].sizes >> t->n & 1))
 			continue;
@@ -319,8 +310,16 @@ static bool number_v2(const struct text_v2 *t, struct dtype *ret)
 	return false;
 }
 
+char zr_dtype_letter(enum dt_kind kind)
+{
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (kinds[i].kind == kind)
+			return kinds[i].letter;
+	return 'V';
+}
+
 /* time_v2 - "M8[ns]", "m8[25s]"; without brackets the unit is not known. */
-static int time_v2(const struct dtype_reading *r, const struct text_v2 *t, const char *s,
+static int time_v2(const struct dtype_reading *r, const struct zr_dtype_parts *t, const char *s,
 		   struct zr_dtype *ret)
 {
 	const char *unit = t->unit ? t->unit : "generic";
@@ -340,8 +339,8 @@ static int time_v2(const struct dtype_reading *r, const struct text_v2 *t, const
 	return 0;
 }
 
-static int chars_v2(const struct dtype_reading *r, const struct text_v2 *t, const char *s,
-		    struct zr_dtype *ret)
+static int chars_v2(const struct dtype_reading *r, const struct zr_dtype_parts *t,
+		    const char *s, struct zr_dtype *ret)
 {
 	int rc;
 
@@ -355,15 +354,15 @@ static int chars_v2(const struct dtype_reading *r, const struct text_v2 *t, cons
 
 static int plain_v2(const struct dtype_reading *r, const char *s, struct zr_dtype *ret)
 {
-	struct text_v2 t;
+	struct zr_dtype_parts t;
 
-	if (!dtype_split_v2(s, &t))
+	if (!zr_dtype_split(s, &t))
 		return not_supported(r, s);
 	if (t.kind == 'M' || t.kind == 'm')
 		return time_v2(r, &t, s, ret);
 	if (t.unit)
 		return not_supported(r, s);
-	if (number_v2(&t, &ret->type)) {
+	if (zr_dtype_number(&t, &ret->type)) {
 		ret->stored = ret->type.size;
 		return 0;
 	}
@@ -450,14 +449,17 @@ static int field_v2(struct dtype_reading *r, struct dtype_record *rec, const jso
 	return rc < 0 ? rc : add_field(r, rec, &name, t, rank, dims);
 }
 
-static int fields_v2(struct dtype_reading *r, const json_t *v, unsigned int depth,
+/* fields_of - a structure from a list of fields, each added by `one`. */
+static int fields_of(struct dtype_reading *r, const json_t *v, unsigned int depth,
+		     int (*one)(struct dtype_reading *r, struct dtype_record *rec,
+				const json_t *v, unsigned int depth),
 		     struct zr_dtype *ret)
 {
 	struct dtype_record rec;
 	int rc = dtype_begin(r, &rec, json_array_size(v), depth);
 
 	for (size_t i = 0; rc == 0 && i < json_array_size(v); i++)
-		rc = field_v2(r, &rec, json_array_get(v, i), depth);
+		rc = one(r, &rec, json_array_get(v, i), depth);
 	if (rc == 0)
 		rc = dtype_finish(r, &rec, ret);
 	free(rec.moves);
@@ -471,7 +473,7 @@ static int any_v2(struct dtype_reading *r, const json_t *v, unsigned int depth,
 
 	*ret = (struct zr_dtype){.conv = ZR_AS_STORED};
 	if (json_kind(v) == JSON_IS_LIST)
-		return fields_v2(r, v, depth, ret);
+		return fields_of(r, v, depth, field_v2, ret);
 	if (!json_text_of(v, &s) || memchr(s.s, '\0', s.len))
 		return err_set(r->e, -EBADMSG,
 			       "dtype is neither a string nor a list of fields");
@@ -533,6 +535,14 @@ static const struct {
 	{"bytes", DT_VLEN, 0},
 	{"variable_length_bytes", DT_VLEN, 0},
 };
+
+const char *zr_dtype_name3(const struct dtype *t)
+{
+	for (size_t i = 0; i < ARRAY_LEN(plain_v3); i++)
+		if (plain_v3[i].kind == t->kind && plain_v3[i].size == t->size)
+			return plain_v3[i].name; /* aliases come later */
+	return NULL;
+}
 
 static bool find_v3(const char *name, struct zr_dtype *ret)
 {
@@ -634,24 +644,6 @@ static int field_v3(struct dtype_reading *r, struct dtype_record *rec, const jso
 	return add_field(r, rec, &name, t, 0, NULL);
 }
 
-static int fields_v3(struct dtype_reading *r, const json_t *config, unsigned int depth,
-		     struct zr_dtype *ret)
-{
-	const json_t *v = json_get(config, "fields");
-	struct dtype_record rec;
-	int rc;
-
-	if (json_kind(v) != JSON_IS_LIST)
-		return err_set(r->e, -EBADMSG, "a structure has no list of fields");
-	rc = dtype_begin(r, &rec, json_array_size(v), depth);
-	for (size_t i = 0; rc == 0 && i < json_array_size(v); i++)
-		rc = field_v3(r, &rec, json_array_get(v, i), depth);
-	if (rc == 0)
-		rc = dtype_finish(r, &rec, ret);
-	free(rec.moves);
-	return rc;
-}
-
 static int any_v3(struct dtype_reading *r, const json_t *v, unsigned int depth,
 		  struct zr_dtype *ret)
 {
@@ -668,8 +660,12 @@ static int any_v3(struct dtype_reading *r, const json_t *v, unsigned int depth,
 	if (strcmp(t.name, "fixed_length_utf32") == 0 ||
 	    strcmp(t.name, "null_terminated_bytes") == 0 || strcmp(t.name, "raw_bytes") == 0)
 		return lengths_v3(r, &t, ret);
-	if (strcmp(t.name, "struct") == 0 || strcmp(t.name, "structured") == 0)
-		return fields_v3(r, t.config, depth, ret);
+	if (strcmp(t.name, "struct") == 0 || strcmp(t.name, "structured") == 0) {
+		v = json_get(t.config, "fields");
+		if (json_kind(v) != JSON_IS_LIST)
+			return err_set(r->e, -EBADMSG, "a structure has no list of fields");
+		return fields_of(r, v, depth, field_v3, ret);
+	}
 	if (t.name[0] == 'r' && t.name[1] >= '0' && t.name[1] <= '9')
 		return raw_v3(r, t.name, ret);
 	return not_supported(r, t.name);

@@ -51,25 +51,13 @@ static int attrs_find_node(struct zarr_sink *s, uint32_t group, uint32_t array,
 
 /* ---- values ---- */
 
-/* parsed - parse the output of a JSON writer; the buffer is released. */
-static int parsed(struct buf *b, json_t **ret, struct err *e)
-{
-	int rc = buf_ok(b) ? json_read(b->data, b->len, ret, e) : err_nomem(e);
-
-	buf_release(b);
-	return rc;
-}
-
 static int value_of(const struct zarr_sink *s, const struct ds_attr *a, json_t **ret,
 		    struct err *e)
 {
-	struct buf b;
-	struct jw j;
+	struct zs_made m;
 
-	buf_init(&b, ZR_DOC_MAX);
-	jw_init(&j, &b, false);
-	zr_put_attr(&j, a, s->mode == ZARR_NCZARR, s->opts.strict_json);
-	return parsed(&b, ret, e);
+	zr_put_attr(zs_made_begin(&m), a, s->mode == ZARR_NCZARR, s->opts.strict_json);
+	return zs_made_end(&m, ret, e);
 }
 
 /* set_member - v is taken; a list of one value stays a list. */
@@ -96,21 +84,19 @@ static int set_member(json_t *attrs, const struct ds_attr *a, json_t *v, struct 
 static int fill_json(const struct zarr_sink *s, const struct ds_attr *a, json_t **ret,
 		     struct err *e)
 {
-	struct buf b;
-	struct jw j;
+	struct zs_made m;
+	struct jw *j = zs_made_begin(&m);
 
-	buf_init(&b, ZR_DOC_MAX);
-	jw_init(&j, &b, false);
 	if (a->n != 1 || a->type.kind == DT_VLEN)
-		jw_null(&j);
+		jw_null(j);
 	else if (a->type.kind == DT_STRING && s->mode != ZARR_NCZARR)
-		jw_base64(&j, (const uint8_t *)(a->strings[0].len ? a->strings[0].s : "\0"),
+		jw_base64(j, (const uint8_t *)(a->strings[0].len ? a->strings[0].s : "\0"),
 			  a->strings[0].len ? a->strings[0].len : 1);
 	else if (a->type.kind == DT_STRING || a->type.kind == DT_VSTRING)
-		jw_text(&j, a->strings[0].s, a->strings[0].len);
+		jw_text(j, a->strings[0].s, a->strings[0].len);
 	else
-		zr_put_value(&j, &a->type, a->data, true, true);
-	return parsed(&b, ret, e);
+		zr_put_value(j, &a->type, a->data, true, true);
+	return zs_made_end(&m, ret, e);
 }
 
 static bool same_json(const json_t *a, const json_t *b)
@@ -164,8 +150,8 @@ static int set_fill3(struct zarr_sink *s, const struct attrs_node *n, json_t *at
 	struct ds_array one = *n->a;
 	json_t *all, *v;
 	struct zr_type3 t;
-	struct buf b;
-	struct jw j;
+	struct zs_made m;
+	struct jw *j;
 	int rc;
 
 	if (json_kind(old) == JSON_IS_NUMBER || json_kind(old) == JSON_IS_LIST ||
@@ -175,12 +161,11 @@ static int set_fill3(struct zarr_sink *s, const struct attrs_node *n, json_t *at
 	}
 	one.attrs = a;
 	one.n_attrs = 1;
-	buf_init(&b, ZR_DOC_MAX);
-	jw_init(&j, &b, false);
-	jw_object(&j, false);
-	zr_put_attrs3(&j, &s->em, &one, &t);
-	jw_end(&j);
-	rc = parsed(&b, &all, e);
+	j = zs_made_begin(&m);
+	jw_object(j, false);
+	zr_put_attrs3(j, &s->em, &one, &t);
+	jw_end(j);
+	rc = zs_made_end(&m, &all, e);
 	if (rc)
 		return rc;
 	v = json_incref(json_object_get(all, FILL));

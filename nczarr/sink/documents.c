@@ -8,99 +8,40 @@
 #include <string.h>
 
 #define LONG 200
-#define CONTENT 64 /* initial estimate of a document's size */
 
 /* ---- values ---- */
 
+struct jw *zs_made_begin(struct zs_made *m)
+{
+	buf_init(&m->b, PTRDIFF_MAX);
+	jw_init(&m->j, &m->b, false);
+	return &m->j;
+}
+
+int zs_made_end(struct zs_made *m, json_t **ret, struct err *e)
+{
+	int rc = buf_ok(&m->b) ? json_read(m->b.data, m->b.len, ret, e) : err_nomem(e);
+
+	buf_release(&m->b);
+	return rc;
+}
+
 json_t *zs_json_u64(uint64_t v)
 {
-	json_t *ret = NULL;
-	struct buf b;
+	struct zs_made m;
+	json_t *ret;
 
-	buf_init(&b, CONTENT);
-	buf_printf(&b, "%llu", (unsigned long long)v);
-	if (buf_ok(&b) && json_read(b.data, b.len, &ret, NULL) < 0)
-		ret = NULL;
-	buf_release(&b);
-	return ret;
+	jw_u64(zs_made_begin(&m), v);
+	return zs_made_end(&m, &ret, NULL) == 0 ? ret : NULL;
 }
 
 json_t *zs_json_text(const char *s, size_t n)
 {
-	json_t *ret = NULL;
-	struct buf b;
-	struct jw j;
+	struct zs_made m;
+	json_t *ret;
 
-	buf_init(&b, PTRDIFF_MAX);
-	jw_init(&j, &b, false);
-	jw_text(&j, s, n);
-	if (buf_ok(&b) && json_read(b.data, b.len, &ret, NULL) < 0)
-		ret = NULL;
-	buf_release(&b);
-	return ret;
-}
-
-/* flat - whether a list has only scalars: it is written on one line. */
-static bool flat(const json_t *v)
-{
-	for (size_t i = 0; i < json_array_size(v); i++) {
-		enum json_kind k = json_kind(json_array_get(v, i));
-
-		if (k == JSON_IS_OBJECT || k == JSON_IS_LIST)
-			return false;
-	}
-	return true;
-}
-
-static void docs_put_list(struct jw *j, const json_t *v)
-{
-	jw_array(j, flat(v));
-	for (size_t i = 0; i < json_array_size(v) && buf_ok(j->out); i++)
-		zs_json_put(j, json_array_get(v, i));
-	jw_end(j);
-}
-
-static void docs_put_object(struct jw *j, const json_t *v)
-{
-	json_t *o = (json_t *)(uintptr_t)v; /* jansson's iterators are not const */
-
-	jw_object(j, json_object_size(v) == 0);
-	for (void *it = json_object_iter(o); it && buf_ok(j->out);
-	     it = json_object_iter_next(o, it)) {
-		jw_key(j, json_object_iter_key(it));
-		zs_json_put(j, json_object_iter_value(it));
-	}
-	jw_end(j);
-}
-
-/* The depth of recursion is that of the document, limited by json_read() and by the writer. */
-void zs_json_put(struct jw *j, const json_t *v)
-{
-	const char *number;
-	struct ds_text t;
-
-	switch (json_kind(v)) {
-	case JSON_IS_NULL:
-		jw_null(j);
-		break;
-	case JSON_IS_BOOL:
-		jw_bool(j, json_is_true(v));
-		break;
-	case JSON_IS_NUMBER:
-		number = json_number_text(v);
-		jw_raw(j, number, strlen(number));
-		break;
-	case JSON_IS_TEXT:
-		if (json_text_of(v, &t))
-			jw_text(j, t.s, t.len);
-		break;
-	case JSON_IS_LIST:
-		docs_put_list(j, v);
-		break;
-	case JSON_IS_OBJECT:
-		docs_put_object(j, v);
-		break;
-	}
+	jw_text(zs_made_begin(&m), s, n);
+	return zs_made_end(&m, &ret, NULL) == 0 ? ret : NULL;
 }
 
 /* ---- documents ---- */
@@ -303,7 +244,7 @@ int zs_docs_write(struct zarr_sink *s, struct err *e)
 		buf_init(&b, ZR_DOC_MAX);
 		/* zarr-python 2 reads ASCII only, netCDF-C does not support \uXXXX */
 		jw_init(&j, &b, s->mode != ZARR_NCZARR || docs_of_all(s, d->key));
-		zs_json_put(&j, d->v);
+		json_put(&j, d->v);
 		buf_putc(&b, '\n');
 		rc = buf_ok(&b)
 			     ? zs_txn_put(&s->txn, docs_of_all(s, d->key) ? ZS_ROOT : ZS_DOC,

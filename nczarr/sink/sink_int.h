@@ -275,8 +275,14 @@ int zs_node_doc(struct zarr_sink *s, const char *key, const char *from, bool arr
 /* zs_attrs - the object with the attributes of a group or array; marks the document dirty. */
 int zs_attrs(struct zarr_sink *s, const char *key, const char *from, bool array, json_t **ret,
 	     struct err *e) NZ_MUST_USE;
-/* zs_json_put - write v in the style of the documents. */
-void zs_json_put(struct jw *j, const json_t *v);
+/* zs_made - a value that a writer makes: zs_made_begin(), the functions of the writer, and
+ * zs_made_end(), which parses and releases it. */
+struct zs_made {
+	struct jw j;
+	struct buf b;
+};
+struct jw *zs_made_begin(struct zs_made *m);
+int zs_made_end(struct zs_made *m, json_t **ret, struct err *e) NZ_MUST_USE;
 /* zs_json_u64, zs_json_text - values in the form of json_read(). NULL: out of memory. */
 json_t *zs_json_u64(uint64_t v);
 json_t *zs_json_text(const char *s, size_t n);

@@ -31,6 +31,7 @@
 #include "base/core/half.h"
 #include "base/core/str.h"
 #include "base/core/utf8.h"
+#include "nczarr/dtype.h"
 
 enum attr_form { FORM_NUMBER, FORM_CHAR, FORM_STRING, FORM_UNKNOWN };
 
@@ -75,17 +76,6 @@ static int attr_put_float(uint32_t size, double d, uint8_t *out)
 	return 0;
 }
 
-/* attr_put_int - the low `size` bytes of v in host order. */
-static void attr_put_int(uint32_t size, uint64_t v, uint8_t *out)
-{
-	uint8_t v1 = (uint8_t)v;
-	uint16_t v2 = (uint16_t)v;
-	uint32_t v4 = (uint32_t)v;
-	const void *p = size == 1 ? (void *)&v1 : size == 2 ? (void *)&v2 : (void *)&v4;
-
-	memcpy(out, size == 8 ? (void *)&v : p, size);
-}
-
 /* attr_put_number - v as one number of type t; -EINVAL: no number, or out of range. */
 static int attr_put_number(const struct dtype *t, const json_t *v, uint8_t *out)
 {
@@ -96,18 +86,18 @@ static int attr_put_number(const struct dtype *t, const json_t *v, uint8_t *out)
 	if (t->kind == DT_FLOAT)
 		return attr_real_of(v, &d) < 0 ? -EINVAL : attr_put_float(t->size, d, out);
 	if (json_kind(v) == JSON_IS_BOOL) {
-		attr_put_int(t->size, json_is_true(v), out);
+		put_uint(out, json_is_true(v), t->size, HOST_BIG_ENDIAN);
 		return 0;
 	}
 	if (t->kind == DT_UINT) {
 		if (json_u64(v, &u) < 0 || u > top)
 			return -EINVAL;
-		attr_put_int(t->size, u, out);
+		put_uint(out, u, t->size, HOST_BIG_ENDIAN);
 		return 0;
 	}
 	if (json_i64(v, &i) < 0 || i > (int64_t)(top / 2) || i < -(int64_t)(top / 2) - 1)
 		return -EINVAL;
-	attr_put_int(t->size, (uint64_t)i, out);
+	put_uint(out, (uint64_t)i, t->size, HOST_BIG_ENDIAN);
 	return 0;
 }
 
@@ -317,18 +307,14 @@ static int attr_infer(struct arena *a, const json_t *v, struct ds_attr *at, stru
 /* attr_type_of - parse a dtype of NCZarr. ">S1" and "<U1" are char, "|S<n>" strings. */
 static enum attr_form attr_type_of(const char *text, struct dtype *ret)
 {
-	char order = strchr("<>|=", text[0]) && text[0] ? *text++ : '|';
-	uint64_t size = 0;
-	char kind = *text ? *text++ : '\0';
-	bool sized = str_u64(text, strlen(text), UINT32_MAX, &size) == 0;
-	bool power = size == 1 || size == 2 || size == 4 || size == 8;
+	struct zr_dtype_parts t;
+	bool ok = zr_dtype_split(text, &t);
 
-	*ret = (struct dtype){.size = (uint32_t)size};
-	if (kind == 'S' || kind == 'U')
-		return sized && size == 1 && order != '|' ? FORM_CHAR : FORM_STRING;
-	if (!sized || !power || !strchr("iuf", kind) || (kind == 'f' && size == 1))
+	if (t.kind == 'S' || t.kind == 'U')
+		return ok && t.n == 1 && t.order && t.order != '|' ? FORM_CHAR : FORM_STRING;
+	if (!ok || t.unit || !zr_dtype_number(&t, ret) || ret->kind == DT_BOOL ||
+	    ret->kind == DT_COMPLEX)
 		return FORM_UNKNOWN;
-	ret->kind = kind == 'i' ? DT_INT : kind == 'u' ? DT_UINT : DT_FLOAT;
 	return FORM_NUMBER;
 }
 

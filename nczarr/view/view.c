@@ -206,6 +206,37 @@ static int doc_make(struct zarr_view *z, enum zr_doc kind, uint32_t ord, struct 
 	return 0;
 }
 
+/* meta_get - get consolidated metadata, for doc_drop(); the first caller makes it. */
+static int meta_get(struct zarr_view *z, enum zr_doc kind, struct doc **ret, struct err *e)
+{
+	struct doc *d = atomic_load_explicit(&z->meta, memory_order_acquire);
+	int rc = 0;
+
+	if (!d) {
+		(void)pthread_mutex_lock(&z->lock);
+		while (rc == 0 && !(d = atomic_load(&z->meta)) && z->meta_busy)
+			rc = cancel_wait(&z->made, &z->lock, INT64_MAX);
+		z->meta_busy = z->meta_busy || (rc == 0 && !d);
+		(void)pthread_mutex_unlock(&z->lock);
+		if (rc)
+			return err_set(e, rc, "cancelled while collecting the metadata");
+	}
+	if (!d) {
+		rc = doc_make(z, kind, 0, &d, e);
+		(void)pthread_mutex_lock(&z->lock);
+		if (!rc)
+			atomic_store_explicit(&z->meta, d, memory_order_release);
+		z->meta_busy = false;
+		(void)pthread_cond_broadcast(&z->made);
+		(void)pthread_mutex_unlock(&z->lock);
+	}
+	if (rc)
+		return rc;
+	atomic_fetch_add(&d->refs, 1);
+	*ret = d;
+	return 0;
+}
+
 /* doc_get - get a document, for doc_drop(). A large one is cached, because it is read in pieces. */
 static int doc_get(struct zarr_view *z, enum zr_doc kind, uint32_t ord, struct doc **ret,
 		   struct err *e)
@@ -213,6 +244,8 @@ static int doc_get(struct zarr_view *z, enum zr_doc kind, uint32_t ord, struct d
 	struct doc *d = NULL, *old;
 	int rc;
 
+	if (zr_doc_of_all(kind))
+		return meta_get(z, kind, ret, e);
 	(void)pthread_mutex_lock(&z->lock);
 	for (uint32_t i = 0; i < RECENT && !d; i++)
 		if (z->recent[i] && z->recent[i]->kind == kind && z->recent[i]->ord == ord)
@@ -239,51 +272,15 @@ static int doc_get(struct zarr_view *z, enum zr_doc kind, uint32_t ord, struct d
 	return 0;
 }
 
-/* meta_get - get consolidated metadata; the first caller makes it. Borrowed until the view is
- * closed. */
-static int meta_get(struct zarr_view *z, enum zr_doc kind, struct doc **ret, struct err *e)
-{
-	struct doc *d = atomic_load_explicit(&z->meta, memory_order_acquire);
-	int rc = 0;
-
-	if (d) {
-		*ret = d;
-		return 0;
-	}
-	(void)pthread_mutex_lock(&z->lock);
-	while (rc == 0 && !(d = atomic_load(&z->meta)) && z->meta_busy)
-		rc = cancel_wait(&z->made, &z->lock, INT64_MAX);
-	z->meta_busy = z->meta_busy || (rc == 0 && !d);
-	(void)pthread_mutex_unlock(&z->lock);
-	if (rc)
-		return err_set(e, rc, "cancelled while collecting the metadata");
-	if (d) {
-		*ret = d;
-		return 0;
-	}
-	rc = doc_make(z, kind, 0, &d, e);
-	(void)pthread_mutex_lock(&z->lock);
-	if (!rc)
-		atomic_store_explicit(&z->meta, d, memory_order_release);
-	z->meta_busy = false;
-	(void)pthread_cond_broadcast(&z->made);
-	(void)pthread_mutex_unlock(&z->lock);
-	if (!rc)
-		*ret = d;
-	return rc;
-}
-
 static int doc_size(struct zarr_view *z, const struct zr_node *n, uint64_t *ret, struct err *e)
 {
-	struct doc *d = NULL;
-	bool kept = zr_doc_of_all(n->doc);
-	int rc = kept ? meta_get(z, n->doc, &d, e) : doc_get(z, n->doc, n->ord, &d, e);
+	struct doc *d;
+	int rc = doc_get(z, n->doc, n->ord, &d, e);
 
 	if (rc)
 		return rc;
 	*ret = d->len;
-	if (!kept)
-		doc_drop(d);
+	doc_drop(d);
 	return 0;
 }
 
@@ -292,36 +289,6 @@ static int doc_size(struct zarr_view *z, const struct zr_node *n, uint64_t *ret,
 static bool is_sharded(const struct zarr_view *z, uint32_t ord)
 {
 	return z->shown.files[ord].per != NULL;
-}
-
-static int file_stat(struct zarr_view *z, const struct zr_node *n, uint64_t *ret, struct err *e)
-{
-	if (is_sharded(z, n->ord))
-		return zr_shards_stat(z->shards, n->ord, n->index, ret, e);
-	return chunkio_stat(z->io, n->ord, n->index, ret, e);
-}
-
-static bool file_stat_cheap(struct zarr_view *z, const struct zr_node *n)
-{
-	if (is_sharded(z, n->ord))
-		return zr_shards_stat_cheap(z->shards, n->ord, n->index);
-	return chunkio_stat_cheap(z->io, n->ord, n->index);
-}
-
-static int file_next(struct zarr_view *z, uint32_t ord, uint64_t from, uint64_t *ret,
-		     struct err *e)
-{
-	if (is_sharded(z, ord))
-		return zr_shards_next(z->shards, ord, from, ret, e);
-	return chunkio_next(z->io, ord, from, ret, e);
-}
-
-static int file_read(struct zarr_view *z, const struct zr_node *n, uint64_t off, size_t len,
-		     uint8_t *room, struct span *ret, struct err *e)
-{
-	if (is_sharded(z, n->ord))
-		return zr_shards_read(z->shards, n->ord, n->index, off, len, room, ret, e);
-	return chunkio_read(z->io, n->ord, n->index, off, len, room, ret, e);
 }
 
 /* chunk_size - exact size of a chunk file. */
@@ -333,7 +300,9 @@ static int chunk_size(struct zarr_view *z, const struct zr_node *n, uint64_t *re
 	int rc = know_strings(z, n->ord, e);
 
 	if (!rc)
-		rc = file_stat(z, n, &size, e);
+		rc = is_sharded(z, n->ord)
+			     ? zr_shards_stat(z->shards, n->ord, n->index, &size, e)
+			     : chunkio_stat(z->io, n->ord, n->index, &size, e);
 	if (rc)
 		return rc;
 	rows = a->rank ? zr_chunk_rows(z->opts.mode, a) : 0;
@@ -500,7 +469,10 @@ static bool cheap(struct zarr_view *z, const struct zr_node *n)
 		return true;
 	if (atomic_load_explicit(&z->text_state[n->ord], memory_order_acquire) != TEXT_KNOWN)
 		return false;
-	return n->kind == ZR_DOC || file_stat_cheap(z, n);
+	if (n->kind == ZR_DOC)
+		return true;
+	return is_sharded(z, n->ord) ? zr_shards_stat_cheap(z->shards, n->ord, n->index)
+				     : chunkio_stat_cheap(z->io, n->ord, n->index);
 }
 
 static bool zarr_give(const struct zarr_listing *l, const char *name, const struct zr_node *n,
@@ -568,7 +540,9 @@ static int zarr_list_chunks(const struct zarr_listing *l, const struct zr_node *
 	if (rc)
 		return rc;
 	for (; at < count; at++) {
-		rc = file_next(l->z, dir->ord, first + at, &hit, &why);
+		rc = is_sharded(l->z, dir->ord)
+			     ? zr_shards_next(l->z->shards, dir->ord, first + at, &hit, &why)
+			     : chunkio_next(l->z->io, dir->ord, first + at, &hit, &why);
 		if (rc == -ENOENT)
 			return 0;
 		if (rc)
@@ -619,20 +593,18 @@ static int zarr_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_at
 static int doc_read(struct zarr_view *z, const struct zr_node *n, uint64_t off, size_t len,
 		    struct span *ret, struct err *e)
 {
-	struct doc *d = NULL;
-	bool kept = zr_doc_of_all(n->doc);
-	int rc = kept ? meta_get(z, n->doc, &d, e) : doc_get(z, n->doc, n->ord, &d, e);
+	struct doc *d;
+	int rc = doc_get(z, n->doc, n->ord, &d, e);
 	size_t from;
 
 	if (rc)
 		return rc;
 	from = (size_t)u64_min(off, d->len);
-	*ret = (struct span){
-		.mem = d->data + from, .fd = -1, .len = (size_t)u64_min(len, d->len - from)};
-	if (!kept) {
-		ret->done = doc_drop;
-		ret->arg = d;
-	}
+	*ret = (struct span){.mem = d->data + from,
+			     .fd = -1,
+			     .len = (size_t)u64_min(len, d->len - from),
+			     .done = doc_drop,
+			     .arg = d};
 	return 0;
 }
 
@@ -649,7 +621,11 @@ static int chunk_read(struct zarr_view *z, const struct zr_node *n, uint64_t off
 		if (!rc)
 			len = (size_t)u64_min(len, size - u64_min(off, size));
 	}
-	return rc ? rc : file_read(z, n, off, len, room, ret, e);
+	if (rc)
+		return rc;
+	return is_sharded(z, n->ord)
+		       ? zr_shards_read(z->shards, n->ord, n->index, off, len, room, ret, e)
+		       : chunkio_read(z->io, n->ord, n->index, off, len, room, ret, e);
 }
 
 static int zarr_read(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
@@ -876,38 +852,25 @@ out:
 /* Extended attributes of an array's directory: the storage of its chunks in the source, in terms
  * of netCDF. The metadata documents have the presented form. */
 
-static void put_filter(const struct ds_array *a, int version, struct buf *out)
-{
-	(void)version;
-	codec_spec_print(&a->chain, out);
-}
-
-static void zarr_put_codecs(const struct ds_array *a, int version, struct buf *out)
-{
-	codec_spec_json(&a->chain, a->type.size, version, out);
-}
-
-static const struct {
-	const char *name;
-	void (*put)(const struct ds_array *a, int version, struct buf *out);
-} xattrs[] = {
-	{"user._Filter", put_filter},
-	{"user._Codecs", zarr_put_codecs},
-};
-
 int zr_xattr(const struct ds_array *a, int version, const char *name, struct buf *out,
 	     struct err *e)
 {
-	for (size_t i = 0; i < ARRAY_LEN(xattrs) && a && a->chain.n > 0; i++) {
+	static const char *const names[] = {"user._Filter", "user._Codecs"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names) && a && a->chain.n > 0; i++) {
 		if (!name) {
-			buf_put(out, xattrs[i].name, strlen(xattrs[i].name) + 1);
-		} else if (strcmp(name, xattrs[i].name) == 0) {
-			xattrs[i].put(a, version, out);
-			return buf_ok(out) ? 0
-					   : buf_full(out, e, -E2BIG,
-						      "'%s' is larger than %zu bytes", name,
-						      out->max);
+			buf_put(out, names[i], strlen(names[i]) + 1);
+			continue;
 		}
+		if (strcmp(name, names[i]) != 0)
+			continue;
+		if (i == 0)
+			codec_spec_print(&a->chain, out);
+		else
+			codec_spec_json(&a->chain, a->type.size, version, out);
+		return buf_ok(out) ? 0
+				   : buf_full(out, e, -E2BIG, "'%s' is larger than %zu bytes",
+					      name, out->max);
 	}
 	if (name)
 		return err_set(e, -ENODATA, "no attribute '%s'", name);
