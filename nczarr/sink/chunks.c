@@ -178,13 +178,12 @@ static int objects_of(struct zarr_sink *s, const struct zs_array *za,
 		      const struct zr_place **ret_place, const struct zr_table **ret,
 		      struct err *e)
 {
-	const struct zr_place *p = zr_place_of(zr_of(s->real), za->real, e);
+	int rc = zr_place_of(zr_of(s->real), za->real, ret_place, e);
 
-	if (!p)
-		return e && e->code ? e->code : -EIO;
-	*ret_place = p;
-	*ret = &p->table;
-	return p->remote ? zr_remote_table(zr_of(s->real), za->real, p, ret, e) : 0;
+	if (rc)
+		return rc;
+	*ret = &(*ret_place)->table;
+	return (*ret_place)->remote ? zr_remote_table(*ret_place, ret, e) : 0;
 }
 
 int zs_mark_stored(struct zarr_sink *s, struct zs_array *za, struct err *e)

@@ -106,7 +106,7 @@ static bool chunks_emit(void *arg, const char *name, bool is_dir, const struct s
 }
 
 /* chunks_list_one - list dirs[i], whose version is known. */
-static int chunks_list_one(struct zr_source *s, struct lister *l, size_t i, struct err *e)
+static int chunks_list_one(struct lister *l, size_t i, struct err *e)
 {
 	const struct zr_place *p = l->is;
 	uint64_t coords[DS_RANK_MAX];
@@ -117,7 +117,7 @@ static int chunks_list_one(struct zr_source *s, struct lister *l, size_t i, stru
 	rc = zr_level_key(p->meta, coords, l->at.level, l->key, e);
 	if (rc)
 		return rc;
-	rc = store_list(s->store, l->key, l->table->sized || !is_leaf(l), chunks_emit, l, e);
+	rc = store_list(p->s->store, l->key, l->table->sized || !is_leaf(l), chunks_emit, l, e);
 	if (l->rc)
 		return l->rc;
 	if (rc && rc != -ENOENT)
@@ -127,7 +127,7 @@ static int chunks_list_one(struct zr_source *s, struct lister *l, size_t i, stru
 }
 
 /* first_dir - queue the top directory. */
-static int first_dir(struct zr_source *s, struct lister *l, bool *ret_there, struct err *e)
+static int first_dir(struct lister *l, bool *ret_there, struct err *e)
 {
 	struct zr_dir d = {.array = l->at.array};
 	struct store_stat st;
@@ -138,7 +138,7 @@ static int first_dir(struct zr_source *s, struct lister *l, bool *ret_there, str
 	if (l->is->remote) /* the listing has the same answer, and it is not polled */
 		st = (struct store_stat){.is_dir = true};
 	else
-		rc = store_stat(s->store, l->key, &st, e);
+		rc = store_stat(l->is->s->store, l->key, &st, e);
 	if (rc && rc != -ENOENT)
 		return rc;
 	*ret_there = rc == 0 && st.is_dir;
@@ -154,18 +154,18 @@ static int first_dir(struct zr_source *s, struct lister *l, bool *ret_there, str
 	return 0;
 }
 
-static int list_tree(struct zr_source *s, struct lister *l, struct err *e)
+static int list_tree(struct lister *l, struct err *e)
 {
 	bool there = false;
-	int rc = first_dir(s, l, &there, e);
+	int rc = first_dir(l, &there, e);
 
 	for (size_t i = 0; !rc && there && i < l->n_dirs; i++)
-		rc = chunks_list_one(s, l, i, e);
+		rc = chunks_list_one(l, i, e);
 	return rc;
 }
 
 /* ask_one - look up an object by name. */
-static int ask_one(struct zr_source *s, struct lister *l, uint64_t object, struct err *e)
+static int ask_one(struct lister *l, uint64_t object, struct err *e)
 {
 	struct zr_dir d = {.array = l->at.array,
 			   .prefix = object,
@@ -176,7 +176,7 @@ static int ask_one(struct zr_source *s, struct lister *l, uint64_t object, struc
 
 	if (rc)
 		return rc;
-	rc = store_stat(s->store, l->key, &st, e);
+	rc = store_stat(l->is->s->store, l->key, &st, e);
 	if (rc && rc != -ENOENT)
 		return rc;
 	if (rc == 0) {
@@ -210,10 +210,10 @@ static bool chunks_emit_deep(void *arg, const char *name, bool is_dir,
 }
 
 /* list_deep - list all objects at once, if that costs less than each directory. -EOPNOTSUPP. */
-static int list_deep(struct zr_source *s, struct lister *l, struct err *e)
+static int list_deep(struct lister *l, struct err *e)
 {
 	struct err why = ERR_INIT;
-	int rc = store_list_deep(s->store, l->is->meta->key, chunks_emit_deep, l, &why);
+	int rc = store_list_deep(l->is->s->store, l->is->meta->key, chunks_emit_deep, l, &why);
 
 	if (l->rc)
 		return l->rc;
@@ -222,26 +222,26 @@ static int list_deep(struct zr_source *s, struct lister *l, struct err *e)
 	return rc && rc != -EOPNOTSUPP ? err_set(e, rc, "%s", why.msg) : rc;
 }
 
-int zr_list_objects(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		    struct zr_table *t, struct err *e)
+int zr_list_objects(const struct zr_place *p, struct zr_table *t, struct err *e)
 {
+	struct zr_source *s = p->s;
 	struct lister l = {.table = t,
 			   .is = p,
 			   .e = e,
-			   .at.array = array,
+			   .at.array = p->id,
 			   .max_dirs = s->opts.max_index_bytes / sizeof(struct zr_dir)};
 	int rc = -EOPNOTSUPP;
 
 	if (p->remote && zr_is_nested(p->meta) && p->meta->rank > 1)
-		rc = list_deep(s, &l, e);
+		rc = list_deep(&l, e);
 	if (rc != -EOPNOTSUPP)
 		goto end;
 	rc = 0;
 	if ((p->n_objects <= FEW && !p->remote) || p->meta->rank == 0)
 		for (uint64_t i = 0; !rc && i < p->n_objects; i++)
-			rc = ask_one(s, &l, i, e);
+			rc = ask_one(&l, i, e);
 	else
-		rc = list_tree(s, &l, e);
+		rc = list_tree(&l, e);
 end:
 	zr_table_end(t);
 	if (!rc && !p->remote)
@@ -266,8 +266,8 @@ static bool emit_again(void *arg, const char *name, bool is_dir, const struct st
 	return !l->differs;
 }
 
-int zr_list_again(struct zr_source *s, const struct zr_place *p, const struct zr_dir *d,
-		  bool *ret_young, struct err *e)
+int zr_list_again(const struct zr_place *p, const struct zr_dir *d, bool *ret_young,
+		  struct err *e)
 {
 	struct lister l = {.is = p, .at = *d};
 	uint64_t coords[DS_RANK_MAX];
@@ -278,13 +278,13 @@ int zr_list_again(struct zr_source *s, const struct zr_place *p, const struct zr
 	grid_coords(d->level, p->grid, d->prefix, coords);
 	rc = zr_level_key(p->meta, coords, d->level, l.key, e);
 	if (!rc)
-		rc = store_stat(s->store, l.key, &st, e);
+		rc = store_stat(p->s->store, l.key, &st, e);
 	if (!rc) {
 		l.differs = st.version != d->version;
 		*ret_young = io_racy_ns(st.changed) > 0;
 	}
 	if (!rc && !l.differs)
-		rc = store_list(s->store, l.key, false, emit_again, &l, e);
+		rc = store_list(p->s->store, l.key, false, emit_again, &l, e);
 	if (rc && rc != -ENOENT)
 		return rc;
 	if (rc || l.differs || l.at.count != d->count)
