@@ -184,7 +184,7 @@ static int dtype_present(struct dtype_reading *r, const struct ds_text *name,
 		uint64_t *dims = arena_alloc(r->a, (size_t)f->rank + 1, sizeof(*dims));
 
 		if (!dims)
-			return zr_no_room(r->a, r->e);
+			return zr_full(r->a, r->e);
 		for (uint32_t i = 0; i < f->rank; i++)
 			dims[i] = f->dims[i];
 		dims[f->rank++] = t->type.size / 4;
@@ -214,7 +214,7 @@ static int add_field(struct dtype_reading *r, struct dtype_record *rec,
 	*f = (struct dt_field){.offset = (uint32_t)rec->size, .rank = rank, .dims = dims};
 	f->name = arena_copy(r->a, name->s, name->len);
 	if (!f->name)
-		return zr_no_room(r->a, r->e);
+		return zr_full(r->a, r->e);
 	rc = take_field(r, rec, &t, count);
 	if (rc == 0)
 		rc = dtype_present(r, name, &t, f);
@@ -236,7 +236,7 @@ static int dtype_begin(struct dtype_reading *r, struct dtype_record *rec, size_t
 			       DEPTH_MAX);
 	r->n_fields += (uint32_t)n;
 	rec->fields = arena_alloc(r->a, n, sizeof(*rec->fields));
-	return rec->fields ? 0 : zr_no_room(r->a, r->e);
+	return rec->fields ? 0 : zr_full(r->a, r->e);
 }
 
 static int dtype_finish(const struct dtype_reading *r, const struct dtype_record *rec,
@@ -255,7 +255,7 @@ static int dtype_finish(const struct dtype_reading *r, const struct dtype_record
 	ret->conv = ZR_FIELDS;
 	ret->n_moves = (uint32_t)rec->n_moves;
 	ret->moves = arena_copy(r->a, rec->moves, rec->n_moves * sizeof(*rec->moves));
-	return ret->moves ? 0 : zr_no_room(r->a, r->e);
+	return ret->moves ? 0 : zr_full(r->a, r->e);
 }
 
 /* ---- Zarr v2 ---- */
@@ -334,7 +334,7 @@ static int time_v2(const struct dtype_reading *r, const struct zr_dtype_parts *t
 	if (!ret->units) {
 		ret->numpy = arena_strdup(r->a, s);
 		if (!ret->numpy)
-			return zr_no_room(r->a, r->e);
+			return zr_full(r->a, r->e);
 	}
 	return 0;
 }
@@ -399,7 +399,7 @@ static int shape_v2(const struct dtype_reading *r, const json_t *v, uint32_t *re
 		n = 1;
 		dims = arena_alloc(r->a, n, sizeof(*dims));
 		if (!dims)
-			return zr_no_room(r->a, r->e);
+			return zr_full(r->a, r->e);
 		if (json_u64(v, dims) < 0 || dims[0] == 0)
 			rc = err_set(r->e, -EBADMSG,
 				     "the shape of a field is not a list: '%.*s'", QUOTE_MAX,
@@ -491,7 +491,7 @@ static int dtype_keep_text(const struct dtype_reading *r, const json_t *v, struc
 	json_write_text(v, &b);
 	if (buf_ok(&b)) {
 		ret->numpy = arena_copy(r->a, b.data, b.len);
-		rc = ret->numpy ? 0 : zr_no_room(r->a, r->e);
+		rc = ret->numpy ? 0 : zr_full(r->a, r->e);
 	}
 	buf_release(&b);
 	return rc;
@@ -587,7 +587,7 @@ static int time_v3(const struct dtype_reading *r, const struct zr_named *t,
 	else
 		ret->numpy = zr_say(r->a, "%s[%" PRIu64 "%.*s]", t->name + strlen("numpy."),
 				    factor, (int)unit.len, unit.s);
-	return ret->numpy ? 0 : zr_no_room(r->a, r->e);
+	return ret->numpy ? 0 : zr_full(r->a, r->e);
 }
 
 /* lengths_v3 - types with a length_bytes member. */

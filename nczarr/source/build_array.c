@@ -408,15 +408,15 @@ static int array_shorten(struct arena *a, struct zr_meta *m, struct err *e)
 	m->shape = one_at_end(a, m->shape, m->rank);
 	m->chunk = one_at_end(a, m->chunk, m->rank);
 	if (!m->shape || !m->chunk)
-		return zr_no_room(a, e);
+		return zr_full(a, e);
 	for (const struct zr_shard *s = m->shard; s; s = s->next) {
 		struct zr_shard *copy = arena_copy(a, s, sizeof(*s));
 
 		if (!copy)
-			return zr_no_room(a, e);
+			return zr_full(a, e);
 		copy->inner = one_at_end(a, s->inner, m->rank);
 		if (!copy->inner)
-			return zr_no_room(a, e);
+			return zr_full(a, e);
 		*link = copy;
 		link = &copy->next;
 	}
@@ -460,7 +460,7 @@ int zr_bytes_meaning(struct arena *a, struct zr_meta *m, struct err *e)
 	if (vlen && array_is_number(&meant.type)) {
 		base = arena_copy(a, &meant.type, sizeof(meant.type));
 		if (!base)
-			return zr_no_room(a, e);
+			return zr_full(a, e);
 		array_lists(m, base);
 	} else if (!vlen && is_bytes(&meant.type) &&
 		   (meant.type.size == 1 || array_whole(m, meant.type.size))) {

@@ -95,23 +95,17 @@ static int count_objects(struct zr_place *p, struct err *e)
 {
 	const struct zr_meta *m = p->meta;
 	bool none = false;
-	uint64_t n = 1;
 
-	for (uint32_t d = 0; d < m->rank; d++) {
+	for (uint32_t d = 0; d < m->rank; d++)
 		if (m->chunk[d] == 0 || p->array->stored[d] == 0)
 			return err_set(e, -EBADMSG, "'%s': a chunk length is 0", m->key);
-		p->grid[d] = m->shape[d] / m->chunk[d] + (m->shape[d] % m->chunk[d] != 0);
-		p->per[d] = 1;
-		for (const struct zr_shard *sh = m->shard; sh; sh = sh->next)
-			if (sh->grid[d] == 0 || ckd_mul(&p->per[d], p->per[d], sh->grid[d]))
-				return err_set(e, -ERANGE, "'%s': a shard has too many chunks",
-					       m->key);
+	if (!zr_objects_grid(m, p->grid, p->per))
+		return err_set(e, -ERANGE, "'%s': a shard has too many chunks", m->key);
+	for (uint32_t d = 0; d < m->rank; d++)
 		none = none || p->grid[d] == 0;
-	}
-	for (uint32_t d = 0; !none && d < m->rank; d++)
-		if (ckd_mul(&n, n, p->grid[d]) || n > UINT64_MAX / 4)
-			return err_set(e, -ERANGE, "'%s': more than 2^62 objects", m->key);
-	p->n_objects = none ? 0 : n;
+	p->n_objects = !none;
+	if (!none && !u64_product(&p->n_objects, p->grid, m->rank, UINT64_MAX / 4))
+		return err_set(e, -ERANGE, "'%s': more than 2^62 objects", m->key);
 	return 0;
 }
 

@@ -38,6 +38,10 @@ int zr_object_key(const struct zr_meta *m, const uint64_t *coords, char out[ZR_O
 int zr_name_parse(const struct zr_meta *m, const uint64_t *grid, uint32_t level, const char *name,
 		  uint64_t *ret) NZ_MUST_USE;
 
+/* zr_objects_grid - the grid of objects, and the innermost chunks in one along each axis: m->rank
+ * entries. false: a shard has too many chunks. */
+bool zr_objects_grid(const struct zr_meta *m, uint64_t *grid, uint64_t *per);
+
 /* zr_is_nested - whether coordinates are directories. */
 static inline bool zr_is_nested(const struct zr_meta *m)
 {

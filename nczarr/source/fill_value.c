@@ -475,7 +475,7 @@ static int fill_objects(const struct filling *f, const json_t *v, struct ds_arra
 	}
 	ret->fill_text = (struct ds_text){.s = arena_copy(f->a, s.s, s.len), .len = s.len};
 	ret->fill_defined = true;
-	return ret->fill_text.s ? 0 : zr_no_room(f->a, f->e);
+	return ret->fill_text.s ? 0 : zr_full(f->a, f->e);
 }
 
 int zr_fill_value(struct arena *a, const struct zr_meta *m, struct ds_array *ret, struct err *e)
@@ -491,7 +491,7 @@ int zr_fill_value(struct arena *a, const struct zr_meta *m, struct ds_array *ret
 		return json_kind(m->fill) == JSON_IS_NULL ? 0 : fill_objects(&f, m->fill, ret);
 	fill = arena_alloc(a, ret->type.size, 1);
 	if (!fill)
-		return zr_no_room(a, e);
+		return zr_full(a, e);
 	ret->fill = fill;
 	if (json_kind(m->fill) == JSON_IS_NULL)
 		return 0;

@@ -516,7 +516,8 @@ static void list_prefixes(const struct zarr_listing *l, const struct zr_node *di
 	for (; at < n; at++) {
 		struct zr_node node = step_down(l->z, dir, at);
 
-		zr_key_part_name(grid_of(l->z, dir->ord), zarr_level_of(dir), at, name);
+		zr_key_part_name(grid_of(l->z, dir->ord), zarr_level_of(dir), at, name,
+				 sizeof(name));
 		if (!zarr_give(l, name, &node, docs + at + 1))
 			return;
 	}
@@ -552,7 +553,7 @@ static int zarr_list_chunks(const struct zarr_listing *l, const struct zr_node *
 		at = hit - first;
 		node.index = hit;
 		if (nested)
-			zr_key_part_name(g, zarr_level_of(dir), at, name);
+			zr_key_part_name(g, zarr_level_of(dir), at, name, sizeof(name));
 		else
 			zr_key_format(g, hit, name);
 		if (!zarr_give(l, name, &node, docs + at + 1))
