@@ -27,22 +27,20 @@ struct attrs_node {
 static int attrs_find_node(struct zarr_sink *s, uint32_t group, uint32_t array,
 			   struct attrs_node *ret, struct err *e)
 {
-	struct err own = ERR_INIT;
+	int rc;
 
-	e = e ? e : &own;
 	*ret = (struct attrs_node){.array = array};
 	if (array == DS_NONE) {
-		int rc = zs_has_root(s, e);
-
+		rc = zs_has_root(s, e);
 		if (rc)
 			return rc;
 		ret->key = zs_group_key(s, group, e);
 		ret->from = ret->key && !s->groups[group].is_new ? ret->key : NULL;
-		return ret->key ? 0 : e->code ? e->code : -EIO;
+		return ret->key ? 0 : e && e->code ? e->code : -EIO;
 	}
-	ret->za = zs_array_of(s, array, e);
-	if (!ret->za)
-		return e->code ? e->code : -EIO;
+	rc = zs_array_of(s, array, &ret->za, e);
+	if (rc)
+		return rc;
 	ret->a = &s->now->ds.arrays[array];
 	ret->key = ret->za->key;
 	ret->from = ret->za->was_key;
@@ -255,12 +253,7 @@ static uint32_t attrs_before(const struct zarr_sink *s, const json_t *map, bool 
 	struct buf b;
 
 	buf_init(&b, (size_t)1 << 20);
-	if (array)
-		ds_array_path(&s->now->ds, ord, &b);
-	else
-		ds_group_path(&s->now->ds, ord, &b);
-	buf_putc(&b, '\0');
-	if (buf_ok(&b))
+	if (zs_path(&s->now->ds, array, ord, &b, NULL) == 0)
 		i = json_object_get(map, (const char *)b.data);
 	buf_release(&b);
 	return i ? (uint32_t)json_integer_value(i) : DS_NONE;
@@ -359,8 +352,9 @@ int zs_dims(struct sink *sink, struct err *e)
 		was = za->was ? za->was - 1 : attrs_before(s, arrays, true, i);
 		if (was == DS_NONE || same_dims(s, was, i))
 			continue;
-		za = zs_array_of(s, i, e);
-		rc = za ? rename_dims(s, i, za, e) : -EIO;
+		rc = zs_array_of(s, i, &za, e);
+		if (rc == 0)
+			rc = rename_dims(s, i, za, e);
 	}
 	for (uint32_t g = 0; rc == 0 && g < s->now->ds.n_groups; g++) {
 		uint32_t was = attrs_before(s, groups, false, g);

@@ -20,15 +20,6 @@ static uint32_t stored_rank(const struct zs_array *za)
 	return za->meta->rank - za->meta->tail;
 }
 
-static int chunks_misfit(struct zarr_sink *s, uint32_t array, struct err *e)
-{
-	char tmp[200];
-
-	return err_set(e, -EOPNOTSUPP,
-		       "%s has other dimensions than in the store, so it cannot be written",
-		       zs_say(&s->now->ds, array, tmp));
-}
-
 /* any_size - whether a chain can be decoded independent of the element size. */
 static bool any_size(const struct codec_chain *c)
 {
@@ -42,23 +33,10 @@ static bool any_size(const struct codec_chain *c)
 	return true;
 }
 
-static bool ordered(const struct dtype *t)
-{
-	return t->kind == DT_INT || t->kind == DT_UINT || t->kind == DT_FLOAT ||
-	       t->kind == DT_COMPLEX;
-}
-
-/* chunks_alike - whether elements of `now` equal the stored bytes. */
-static bool chunks_alike(const struct dtype *t, const struct dtype *m)
-{
-	if (t->size != m->size || t->kind == DT_COMPOUND || m->kind == DT_COMPOUND)
-		return false;
-	return t->size == 1 || !ordered(t) || t->big_endian == m->big_endian;
-}
-
 static bool takes_stored(const struct zs_array *za, const struct ds_array *a)
 {
 	const struct zr_meta *m = za->meta;
+	const struct dtype *t = &a->type, *x = &m->dtype.type;
 
 	if (dt_is_vlen(&a->type) || m->vlen != ZR_VLEN_NONE || m->order ||
 	    m->dtype.conv != ZR_AS_STORED)
@@ -68,7 +46,10 @@ static bool takes_stored(const struct zs_array *za, const struct ds_array *a)
 			return false;
 	if (za->spread)
 		return any_size(&m->chain);
-	return chunks_alike(&a->type, &m->dtype.type);
+	/* elements of `now` equal the stored bytes */
+	return t->size == x->size && t->kind != DT_COMPOUND && x->kind != DT_COMPOUND &&
+	       (t->size == 1 || (!value_is_number(t) && t->kind != DT_COMPLEX) ||
+		t->big_endian == x->big_endian);
 }
 
 int zs_resolve_layout(struct zarr_sink *s, uint32_t array, struct zs_array *za, struct err *e)
@@ -76,6 +57,7 @@ int zs_resolve_layout(struct zarr_sink *s, uint32_t array, struct zs_array *za, 
 	const struct ds_array *a = &s->now->ds.arrays[array];
 	uint32_t rank = stored_rank(za);
 	uint32_t text = za->meta->dtype.stored;
+	char tmp[200];
 
 	if (za->chunk)
 		return 0;
@@ -87,7 +69,10 @@ int zs_resolve_layout(struct zarr_sink *s, uint32_t array, struct zs_array *za, 
 	za->spread = a->rank == rank + 1 && dt_is_char(&a->type) && text > 1 &&
 		     a->shape[rank] == text;
 	if (a->rank != rank && !za->spread)
-		return chunks_misfit(s, array, e);
+		return err_set(e, -EOPNOTSUPP,
+			       "%s has other dimensions than in the store, so it cannot be "
+			       "written",
+			       zs_say(&s->now->ds, array, tmp));
 	za->grid = arena_alloc(&s->arena, a->rank, sizeof(*za->grid));
 	za->chunk = arena_alloc(&s->arena, a->rank, sizeof(*za->chunk));
 	if (!za->grid || !za->chunk) {
@@ -132,23 +117,22 @@ static int object_key(const struct zs_array *za, const uint64_t *coords,
 	return zr_object_key(&m, coords, out, e);
 }
 
-static struct zs_array *chunks_ready(struct zarr_sink *s, uint32_t array, struct err *e)
+static int chunks_ready(struct zarr_sink *s, uint32_t array, struct zs_array **ret,
+			struct err *e)
 {
-	struct zs_array *za = zs_array_of(s, array, e);
+	int rc = zs_array_of(s, array, ret, e);
 
-	return za && zs_resolve_layout(s, array, za, e) == 0 ? za : NULL;
+	return rc ? rc : zs_resolve_layout(s, array, *ret, e);
 }
 
 int zs_target(struct sink *sink, uint32_t array, struct sink_array *ret, struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
-	struct err own = ERR_INIT;
 	struct zs_array *za;
+	int rc = chunks_ready(s, array, &za, e);
 
-	e = e ? e : &own;
-	za = chunks_ready(s, array, e);
-	if (!za)
-		return e->code ? e->code : -EIO;
+	if (rc)
+		return rc;
 	*ret = (struct sink_array){
 		.chunk = za->chunk, .chain = za->meta->chain, .takes_stored = za->takes_stored};
 	return 0;
@@ -318,16 +302,14 @@ int zs_put(struct sink *sink, uint32_t array, uint64_t linear, const struct sink
 	   struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
-	struct err own = ERR_INIT;
 	struct zs_array *za;
 	const uint8_t *p = c->p;
 	size_t len = c->len;
 	int rc = 0;
 
-	e = e ? e : &own;
-	za = chunks_ready(s, array, e);
-	if (!za)
-		return e->code ? e->code : -EIO;
+	rc = chunks_ready(s, array, &za, e);
+	if (rc)
+		return rc;
 	if (linear >= za->n_chunks || (c->stored && !za->takes_stored))
 		return err_set(e, -EINVAL,
 			       "'%.200s': the chunk cannot be written: its number or form does "
@@ -351,15 +333,13 @@ int zs_drop(struct sink *sink, uint32_t array, uint64_t linear, struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
 	uint64_t coords[DS_RANK_MAX + 1];
-	struct err own = ERR_INIT;
 	char key[ZR_OBJECT_KEY];
 	struct zs_array *za;
 	int rc;
 
-	e = e ? e : &own;
-	za = chunks_ready(s, array, e);
-	if (!za)
-		return e->code ? e->code : -EIO;
+	rc = chunks_ready(s, array, &za, e);
+	if (rc)
+		return rc;
 	if (linear >= za->n_chunks)
 		return err_set(e, -EINVAL, "'%.200s': the array has no such chunk", za->key);
 	if (!za->stated) {
@@ -471,14 +451,12 @@ int zs_resize(struct sink *sink, uint32_t array, struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
 	const struct ds_array *a = &s->now->ds.arrays[array];
-	struct err own = ERR_INIT;
 	struct zs_array *za;
 	int rc;
 
-	e = e ? e : &own;
-	za = chunks_ready(s, array, e);
-	if (!za)
-		return e->code ? e->code : -EIO;
+	rc = chunks_ready(s, array, &za, e);
+	if (rc)
+		return rc;
 	if (za->state == ZS_NEW)
 		return 0;
 	rc = zs_watch_array(s, za->was_key, e);

@@ -11,30 +11,6 @@
 
 #define ALL3 "consolidated_metadata"
 
-/* all_above - the groups above a changed node, the root included: keys of a JSON
- * object. */
-static int all_above(json_t *set, const char *key, struct err *e)
-{
-	char dir[STORE_KEY_MAX + 1];
-	size_t n = strlen(key);
-
-	memcpy(dir, key, n + 1);
-	for (;;) {
-		char *slash = strrchr(dir, '/');
-
-		dir[slash ? slash - dir : 0] = '\0';
-		if (json_object_set_new(set, dir, json_true()) < 0)
-			return err_nomem(e);
-		if (!slash)
-			return 0;
-	}
-}
-
-static bool all_is_all2(const char *key)
-{
-	return strcmp(store_key_name(key), ".zmetadata") == 0;
-}
-
 /* all_changed - the groups above all changed nodes. NULL with e set. */
 static json_t *all_changed(const struct zarr_sink *s, struct err *e)
 {
@@ -43,12 +19,12 @@ static json_t *all_changed(const struct zarr_sink *s, struct err *e)
 
 	for (size_t i = 0; rc == 0 && i < s->n_docs; i++)
 		if (s->docs[i].dirty && s->docs[i].v)
-			rc = all_above(set, s->docs[i].key, e);
+			rc = zs_above(set, s->docs[i].key, e);
 	for (size_t i = 0; rc == 0 && i < s->n_gone; i++)
-		rc = all_above(set, s->gone[i].key, e);
+		rc = zs_above(set, s->gone[i].key, e);
 	for (uint32_t i = 0; rc == 0 && i < s->now->ds.n_arrays; i++)
 		if (s->arrays[i].was)
-			rc = all_above(set, s->arrays[i].key, e);
+			rc = zs_above(set, s->arrays[i].key, e);
 	if (rc == 0)
 		return set;
 	json_decref(set);
@@ -74,23 +50,17 @@ static void zs_all_forget(json_t *all, const char *key)
 static int zs_all_enter(uint32_t format, json_t *all, const char *rel, json_t *v, struct err *e)
 {
 	char name[STORE_KEY_MAX + 1];
-	const char *slash = strrchr(rel, '/');
-	size_t n = strlen(rel);
 	json_t *copy;
-	int rc;
 
 	if (format != 3)
 		return json_object_set(all, rel, v) < 0 ? err_nomem(e) : 0;
-	if (!slash)
+	store_key_parent(rel, name);
+	if (!*name)
 		return 0; /* the containing document itself */
-	n = (size_t)(slash - rel);
-	memcpy(name, rel, n);
-	name[n] = '\0';
 	copy = json_copy(v);
 	if (copy)
 		(void)json_object_del(copy, ALL3); /* it may have none */
-	rc = copy ? json_object_set_new(all, name, copy) : -1;
-	return rc < 0 ? err_nomem(e) : 0;
+	return json_object_set_new(all, name, copy) < 0 ? err_nomem(e) : 0;
 }
 
 /* enter_node - add the documents of a group or array that is moved, or that was missing. */
@@ -100,10 +70,7 @@ static int enter_node(struct zarr_sink *s, json_t *all, const char *dir, const c
 	int rc = 0;
 
 	for (int attrs = 0; rc == 0 && attrs < (s->format == 3 ? 1 : 2); attrs++) {
-		const char *name = s->format == 3 ? "zarr.json"
-				   : attrs        ? ".zattrs"
-				   : array        ? ".zarray"
-						  : ".zgroup";
+		const char *name = zs_doc_name(s, array, attrs);
 		const char *to = zs_path_join(s, key, name, e);
 		const char *at = from ? zs_path_join(s, from, name, e) : NULL;
 		const char *rel = to ? store_key_below(dir, to) : NULL;
@@ -118,39 +85,21 @@ static int enter_node(struct zarr_sink *s, json_t *all, const char *dir, const c
 	return rc;
 }
 
-static bool all_is_gone(const struct zarr_sink *s, const char *key)
-{
-	for (size_t i = 0; i < s->n_gone; i++)
-		if (strcmp(s->gone[i].key, key) == 0 || store_key_below(s->gone[i].key, key))
-			return true;
-	return false;
-}
-
 /* enter_all - add all documents of the store. */
 static int enter_all(struct zarr_sink *s, json_t *all, struct err *e)
 {
 	const struct dataset *ds = &s->real->ds;
-	struct buf path;
 	int rc = 0;
 
-	buf_init(&path, STORE_KEY_MAX);
-	for (uint32_t g = 0; rc == 0 && g < ds->n_groups; g++) {
-		const char *key;
+	for (uint32_t i = 0; rc == 0 && i < ds->n_groups + ds->n_arrays; i++) {
+		const bool array = i >= ds->n_groups;
+		const char *key = array ? zr_of(s->real)->arrays[i - ds->n_groups].meta->key
+					: zs_real_key(s, i, e);
 
-		buf_clear(&path);
-		ds_group_path(ds, g, &path);
-		key = buf_ok(&path) ? arena_copy(&s->arena, path.data + 1, path.len - 1) : NULL;
 		if (!key)
-			rc = err_nomem(e);
-		else if (!all_is_gone(s, key))
-			rc = enter_node(s, all, "", key, key, false, e);
-	}
-	buf_release(&path);
-	for (uint32_t i = 0; rc == 0 && i < ds->n_arrays; i++) {
-		const char *key = zr_of(s->real)->arrays[i].meta->key;
-
-		if (!all_is_gone(s, key))
-			rc = enter_node(s, all, "", key, key, true, e);
+			return -ENOMEM;
+		if (!zs_is_gone(s, key))
+			rc = enter_node(s, all, "", key, key, array, e);
 	}
 	return rc;
 }
@@ -173,8 +122,9 @@ static int all_refresh(struct zarr_sink *s, json_t *all, const char *dir, struct
 	for (size_t i = 0; rc == 0 && i < s->n_docs; i++) {
 		const struct zs_doc *d = &s->docs[i];
 
-		rel = d->dirty && d->v && !all_is_all2(d->key) ? store_key_below(dir, d->key)
-							       : NULL;
+		rel = d->dirty && d->v && strcmp(store_key_name(d->key), ".zmetadata") != 0
+			      ? store_key_below(dir, d->key)
+			      : NULL;
 		if (rel)
 			rc = zs_all_enter(s->format, all, rel, d->v, e);
 	}
@@ -231,24 +181,16 @@ static json_t *zs_all_sorted(json_t *all)
 
 /* ---- one document of all ---- */
 
-/* empty_all - {"metadata": {}} with the other members of each format. */
-static json_t *empty_all(uint32_t format)
-{
-	static const char *const text[] = {
-		"{\"metadata\": {}, \"zarr_consolidated_format\": 1}",
-		"{\"kind\": \"inline\", \"must_understand\": false, \"metadata\": {}}"};
-	const char *t = text[format == 3];
-	json_t *ret = NULL;
-
-	return json_read(t, strlen(t), &ret, NULL) < 0 ? NULL : ret;
-}
-
 /* all_holder - the owner of the member `metadata`: .zmetadata, or a member of zarr.json.
  * NULL: absent and `make` is false. */
 static int all_holder(struct zarr_sink *s, const char *dir, bool make, json_t **ret,
 		      bool *ret_made, struct zs_doc **ret_doc, struct err *e)
 {
 	const char *key = zs_path_join(s, dir, s->format == 3 ? "zarr.json" : ".zmetadata", e);
+	const char *empty = s->format == 3
+				    ? "{\"kind\": \"inline\", \"must_understand\": false, "
+				      "\"metadata\": {}}"
+				    : "{\"metadata\": {}, \"zarr_consolidated_format\": 1}";
 	struct zs_doc *d;
 	json_t *v;
 	int rc = key ? zs_doc_get(s, key, key, false, &d, e) : -ENOMEM;
@@ -262,9 +204,8 @@ static int all_holder(struct zarr_sink *s, const char *dir, bool make, json_t **
 		*ret = json_is_object(json_object_get(v, "metadata")) ? v : NULL;
 		return 0;
 	}
-	*ret = empty_all(s->format);
 	*ret_made = true;
-	if (!*ret)
+	if (json_read(empty, strlen(empty), ret, NULL) < 0)
 		return err_nomem(e);
 	if (s->format != 3) {
 		json_decref(d->v);
@@ -322,7 +263,7 @@ int zs_consolidate(struct zarr_sink *s, struct err *e)
 	const char *dir;
 	int rc = set ? 0 : e && e->code ? e->code : -ENOMEM;
 
-	json_object_foreach(set, dir, v) if (rc == 0 && !all_is_gone(s, dir)) rc =
+	json_object_foreach(set, dir, v) if (rc == 0 && !zs_is_gone(s, dir)) rc =
 		all_one(s, dir, e);
 	json_decref(set);
 	return rc;

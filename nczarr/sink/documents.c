@@ -166,13 +166,15 @@ void zs_docs_drop(struct zarr_sink *s, const char *key)
 	}
 }
 
+const char *zs_doc_name(const struct zarr_sink *s, bool array, bool attrs)
+{
+	return s->format == 3 ? "zarr.json" : attrs ? ".zattrs" : array ? ".zarray" : ".zgroup";
+}
+
 int zs_node_doc(struct zarr_sink *s, const char *key, const char *from, bool array, bool attrs,
 		struct zs_doc **ret, struct err *e)
 {
-	const char *name = s->format == 3 ? "zarr.json"
-			   : attrs        ? ".zattrs"
-			   : array        ? ".zarray"
-					  : ".zgroup";
+	const char *name = zs_doc_name(s, array, attrs);
 	const char *to = zs_path_join(s, key, name, e), *at = NULL;
 
 	if (!to)
@@ -218,27 +220,20 @@ static bool docs_of_all(const struct zarr_sink *s, const char *key)
 			      : strcmp(store_key_name(key), ".zmetadata") == 0;
 }
 
-/* docs_may_write - check that a document can be put. */
-static int docs_may_write(const struct zarr_sink *s, const char *key, struct err *e)
-{
-	char dir[STORE_KEY_MAX + 1];
-
-	store_key_parent(key, dir);
-	return zs_check_writable(&s->txn, dir, e);
-}
-
 int zs_docs_write(struct zarr_sink *s, struct err *e)
 {
 	int rc = zs_consolidate(s, e);
 
 	for (size_t i = 0; rc == 0 && i < s->n_docs; i++) {
 		const struct zs_doc *d = &s->docs[i];
+		char dir[STORE_KEY_MAX + 1];
 		struct buf b;
 		struct jw j;
 
 		if (!d->dirty || !d->v)
 			continue;
-		rc = docs_may_write(s, d->key, e);
+		store_key_parent(d->key, dir);
+		rc = zs_check_writable(&s->txn, dir, e);
 		if (rc)
 			break;
 		buf_init(&b, ZR_DOC_MAX);

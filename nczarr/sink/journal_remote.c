@@ -26,7 +26,8 @@
 struct gathered {
 	enum zs_op op;
 	uint64_t n;
-	const char *key; /* in the arena */
+	const char *key;  /* in the arena */
+	const char *from; /* of an object to fetch: its current key; NULL */
 };
 
 /* expected - the required version of a document. */
@@ -57,9 +58,7 @@ struct zs_remote {
 	struct moved *moved;
 	size_t n_moved, c_moved;
 	struct zs_txn *txn;
-	struct gathered *copies; /* steps of objects to fetch, n is their file */
-	const char **from;       /* their current keys */
-	size_t n_copies;
+	size_t copies; /* the first step of an object to fetch */
 };
 
 int zs_remote_new(struct store *store, struct zs_remote **ret, struct err *e)
@@ -94,8 +93,6 @@ void zs_remote_free(struct zs_remote *f)
 	free(f->aways);
 	free(f->seen);
 	free(f->moved);
-	free(f->copies);
-	free(f->from);
 	arena_release(&f->arena);
 	free(f);
 }
@@ -168,20 +165,6 @@ static int journal_enter(json_t *set, const char *key, struct err *e)
 	return json_object_set_new(set, key, json_true()) < 0 ? err_nomem(e) : 0;
 }
 
-/* homes_of - add the directories above a document. */
-static int homes_of(struct zs_remote *f, const char *key, struct err *e)
-{
-	char dir[STORE_KEY_MAX + 1];
-	int rc = 0;
-
-	memcpy(dir, key, strlen(key) + 1);
-	for (char *slash; rc == 0 && (slash = strrchr(dir, '/')) != NULL;) {
-		*slash = '\0';
-		rc = journal_enter(f->homes, dir, e);
-	}
-	return rc;
-}
-
 int zs_remote_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, struct err *e)
 {
 	struct zs_remote *f = t->remote;
@@ -199,7 +182,7 @@ int zs_remote_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key,
 	if (op == ZS_PUT || op == ZS_DOC || op == ZS_ROOT)
 		rc = journal_enter(f->puts, key, e);
 	if (rc == 0 && (op == ZS_DOC || op == ZS_ROOT))
-		rc = homes_of(f, key, e);
+		rc = zs_above(f->homes, key, e);
 	return rc;
 }
 
@@ -249,14 +232,6 @@ int zs_remote_get(struct store *store, const char *key, struct buf *out, uint64_
 }
 
 /* ---- directories that go ---- */
-
-/* journal_below - whether a key is in a directory. */
-static bool journal_below(const char *dir, const char *key)
-{
-	size_t n = strlen(dir);
-
-	return strncmp(key, dir, n) == 0 && key[n] == '/';
-}
 
 static bool journal_add_name(void *arg, const char *name, bool is_dir,
 			     const struct store_stat *st)
@@ -313,15 +288,6 @@ static int journal_gather(struct zs_remote *f, const char *dir, size_t away, uns
 	return rc;
 }
 
-/* journal_into - the new name of a directory; NULL: it is removed. */
-static const char *journal_into(const struct zs_remote *f, uint64_t n)
-{
-	for (size_t i = 0; i < f->n_steps; i++)
-		if (f->steps[i].op == ZS_INTO && f->steps[i].n == n)
-			return f->steps[i].key;
-	return NULL;
-}
-
 /* to_copy - an object with a new key: make a file for its copy. */
 static int to_copy(struct zs_remote *f, const struct moved *m, const char *to, struct err *e)
 {
@@ -344,8 +310,7 @@ static int to_copy(struct zs_remote *f, const struct moved *m, const char *to, s
 	rc = zs_remote_step(f->txn, zarr_doc_key(key) ? ZS_DOC : ZS_PUT, file, key, e);
 	if (rc)
 		return rc;
-	f->copies[f->n_copies] = f->steps[f->n_steps - 1];
-	f->from[f->n_copies++] = m->key;
+	f->steps[f->n_steps - 1].from = m->key;
 	return 0;
 }
 
@@ -353,6 +318,7 @@ static int to_copy(struct zs_remote *f, const struct moved *m, const char *to, s
 static int journal_fetch(void *arg, size_t i, struct err *e)
 {
 	struct zs_remote *f = arg;
+	const struct gathered *x = &f->steps[f->copies + i];
 	auto_free uint8_t *room = malloc(PIECE);
 	struct store_stat st;
 	auto_fd int fd = -1;
@@ -361,19 +327,19 @@ static int journal_fetch(void *arg, size_t i, struct err *e)
 
 	if (!room)
 		return err_nomem(e);
-	zs_txn_path(path, f->copies[i].n);
+	zs_txn_path(path, x->n);
 	fd = openat(f->txn->dir, path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return err_sys(e, errno, "'%s' in the state directory", path);
-	rc = store_stat(f->store, f->from[i], &st, e);
+	rc = store_stat(f->store, x->from, &st, e);
 	for (uint64_t at = 0; rc == 0 && at < st.size;) {
 		size_t n = (size_t)u64_min(st.size - at, PIECE);
 		uint64_t version = 0;
 
-		rc = store_read(f->store, f->from[i], at, room, n, &version, e);
+		rc = store_read(f->store, x->from, at, room, n, &version, e);
 		if (rc == 0 && version != st.version)
 			rc = err_set(e, -ESTALE, "'%.*s' was changed by another program", LONG,
-				     f->from[i]);
+				     x->from);
 		if (rc == 0)
 			rc = io_pwrite(fd, room, n, at, e);
 		at += n;
@@ -391,18 +357,20 @@ static int journal_expand(struct zs_remote *f, struct err *e)
 		rc = journal_gather(f, f->steps[f->aways[i]].key, f->aways[i], DEEP, e);
 	if (rc || f->n_moved == 0)
 		return rc;
-	f->copies = alloc_array(f->n_moved, sizeof(*f->copies));
-	f->from = alloc_array(f->n_moved, sizeof(*f->from));
-	if (!f->copies || !f->from)
-		return err_nomem(e);
+	f->copies = f->n_steps;
 	for (size_t i = 0; rc == 0 && i < f->n_moved; i++) {
 		/* objects of one directory are adjacent */
-		if (i == 0 || f->moved[i].away != f->moved[i - 1].away)
-			to = journal_into(f, f->steps[f->moved[i].away].n);
+		if (i == 0 || f->moved[i].away != f->moved[i - 1].away) {
+			to = NULL; /* it is removed */
+			for (size_t k = 0; !to && k < f->copies; k++)
+				if (f->steps[k].op == ZS_INTO &&
+				    f->steps[k].n == f->steps[f->moved[i].away].n)
+					to = f->steps[k].key;
+		}
 		if (to)
 			rc = to_copy(f, &f->moved[i], to, e);
 	}
-	return rc ? rc : zs_remote_each(f->n_copies, journal_fetch, f, e);
+	return rc ? rc : zs_remote_each(f->n_steps - f->copies, journal_fetch, f, e);
 }
 
 /* ---- the manifest ---- */
@@ -429,24 +397,15 @@ static int journal_drop(struct zs_remote *f, const struct moved *m, struct err *
 	return journal_note(f, again ? ZS_REMOVE_FIRST : ZS_DROP, 0, m->key, e);
 }
 
-/* journal_replaced - whether a document is in a directory that is removed first. */
-static bool journal_replaced(const struct zs_remote *f, const char *key)
+/* needs_version - whether a step overwrites a document: not in a directory that is removed first. */
+static bool needs_version(const struct zs_remote *f, const struct gathered *x)
 {
+	if (x->op != ZS_DOC && x->op != ZS_ROOT)
+		return false;
 	for (size_t i = 0; i < f->n_aways; i++)
-		if (journal_below(f->steps[f->aways[i]].key, key))
-			return true;
-	return false;
-}
-
-/* journal_condition - add the required version of a document that is overwritten. */
-static int journal_condition(struct zs_remote *f, const char *key, struct err *e)
-{
-	const json_t *i = json_object_get(f->known, key);
-
-	if (journal_replaced(f, key))
-		return 0;
-	return journal_note(f, ZS_IF_VERSION, i ? f->seen[json_integer_value(i)].version : 0,
-			    key, e);
+		if (store_key_below(f->steps[f->aways[i]].key, x->key))
+			return false;
+	return true;
 }
 
 static int write_steps(struct zs_remote *f, struct err *e)
@@ -460,8 +419,13 @@ static int write_steps(struct zs_remote *f, struct err *e)
 
 		if (x->op == ZS_AWAY || x->op == ZS_INTO)
 			continue;
-		if (x->op == ZS_DOC || x->op == ZS_ROOT)
-			rc = journal_condition(f, x->key, e);
+		if (needs_version(f, x)) {
+			const json_t *seen = json_object_get(f->known, x->key);
+
+			rc = journal_note(f, ZS_IF_VERSION,
+					  seen ? f->seen[json_integer_value(seen)].version : 0,
+					  x->key, e);
+		}
 		if (rc == 0)
 			rc = journal_note(f, x->op, x->n, x->key, e);
 	}
@@ -489,17 +453,10 @@ static int is_expected(void *arg, size_t i, struct err *e)
 				  : "changed");
 }
 
-static int conditions(const struct zs_txn *t, struct err *e)
-{
-	auto_fd int fd = openat(t->dir, ZS_CONDITIONS,
-				O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-
-	return fd < 0 ? err_sys(e, errno, "'%s' in the state directory", ZS_CONDITIONS) : 0;
-}
-
 int zs_remote_ready(struct zs_txn *t, struct err *e)
 {
 	struct zs_remote *f = t->remote;
+	auto_fd int fd = -1;
 	int rc;
 
 	f->txn = t;
@@ -508,5 +465,8 @@ int zs_remote_ready(struct zs_txn *t, struct err *e)
 		rc = zs_remote_each(f->n_seen, is_expected, f, e);
 	if (rc == 0)
 		rc = write_steps(f, e);
-	return rc ? rc : conditions(t, e);
+	if (rc)
+		return rc;
+	fd = openat(t->dir, ZS_CONDITIONS, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return fd < 0 ? err_sys(e, errno, "'%s' in the state directory", ZS_CONDITIONS) : 0;
 }

@@ -11,18 +11,6 @@
 
 #define LONG 200
 
-/* new_is_gone - whether a key, or a directory above it, is moved away. */
-static bool new_is_gone(const struct zarr_sink *s, const char *key)
-{
-	for (size_t i = 0; i < s->n_gone; i++) {
-		size_t n = strlen(s->gone[i].key);
-
-		if (strncmp(s->gone[i].key, key, n) == 0 && (key[n] == '\0' || key[n] == '/'))
-			return true;
-	}
-	return false;
-}
-
 int zs_has_root(struct zarr_sink *s, struct err *e)
 {
 	const struct zr_source *z = zr_of(s->real);
@@ -67,7 +55,7 @@ int zs_check_fresh(struct zarr_sink *s, struct err *e)
 	int rc;
 
 	for (size_t i = 0; i < s->n_fresh; i++) {
-		if (new_is_gone(s, s->fresh[i]))
+		if (zs_is_gone(s, s->fresh[i]))
 			continue;
 		rc = store_stat(zr_of(s->real)->store, s->fresh[i], &st, e);
 		if (rc == 0)
@@ -168,16 +156,6 @@ static int keep_chain(struct zarr_sink *s, const struct codec_chain *c, struct c
 	return 0;
 }
 
-/* longest - the longest string of an array, which have a fixed size in NCZarr: all are read. */
-static int longest(struct zarr_sink *s, uint32_t array, uint32_t *ret, struct err *e)
-{
-	int rc = chunkio_max_text(s->now, array, ret, e);
-
-	if (rc == 0 && *ret == 0)
-		*ret = 1;
-	return rc;
-}
-
 static int new_plan(struct zarr_sink *s, uint32_t array, const struct sink_new *how,
 		    struct err *e)
 {
@@ -203,7 +181,8 @@ static int new_plan(struct zarr_sink *s, uint32_t array, const struct sink_new *
 	}
 	if (rc == 0 && s->mode == ZARR_NCZARR && p->kind == PLAN_VLEN) {
 		p->kind = PLAN_FIXED;
-		rc = longest(s, array, &p->fixed_size, e);
+		rc = chunkio_max_text(s->now, array, &p->fixed_size, e); /* all are read */
+		p->fixed_size += rc == 0 && p->fixed_size == 0;
 	}
 	return rc;
 }

@@ -18,21 +18,13 @@
 
 #define LONG 200
 
-/* step - a step of the current phase. */
-struct step {
-	enum zs_op op;
-	bool conditional;
-	uint64_t n, version;
-	const char *key; /* in the arena */
-};
-
 struct replay_redo {
 	struct zs_target base;
 	struct store *store;
 	int dir;
 	bool conditions; /* conditions are checked */
 	struct arena arena;
-	struct step *steps;
+	struct zs_step *steps; /* of the current phase; keys in the arena */
 	size_t n, cap;
 };
 
@@ -55,7 +47,7 @@ static int replay_begin(struct zs_target *t, const struct zs_manifest *m NZ_UNUS
 
 /* ---- one object ---- */
 
-static int begun(const struct step *x, int rc, struct err *e)
+static int begun(const struct zs_step *x, int rc, struct err *e)
 {
 	return err_wrap(e, rc,
 			"'%.*s' cannot be changed: the commit is incomplete; the next commit, "
@@ -65,7 +57,7 @@ static int begun(const struct step *x, int rc, struct err *e)
 
 /* replay_is_ours - whether the service has the bytes to put under a key. 1, 0 or an
  * error. */
-static int replay_is_ours(struct replay_redo *r, const struct step *x, int fd, uint64_t len,
+static int replay_is_ours(struct replay_redo *r, const struct zs_step *x, int fd, uint64_t len,
 			  struct err *e)
 {
 	auto_free uint8_t *mine = NULL, *theirs = NULL;
@@ -88,7 +80,7 @@ static int replay_is_ours(struct replay_redo *r, const struct step *x, int fd, u
 	return rc ? rc : memcmp(mine, theirs, (size_t)len) == 0;
 }
 
-static int foreign(const struct step *x, struct err *e)
+static int foreign(const struct zs_step *x, struct err *e)
 {
 	return err_set(
 		e, -ESTALE,
@@ -99,7 +91,7 @@ static int foreign(const struct step *x, struct err *e)
 }
 
 /* as_seen - check the version before a put, for a service without conditions. */
-static int as_seen(struct replay_redo *r, const struct step *x, struct err *e)
+static int as_seen(struct replay_redo *r, const struct zs_step *x, struct err *e)
 {
 	struct store_stat st = {.version = 0};
 	int rc = store_fresh(r->store, x->key, &st, e);
@@ -109,7 +101,7 @@ static int as_seen(struct replay_redo *r, const struct step *x, struct err *e)
 	return (rc ? 0 : st.version) == x->version ? 0 : -ESTALE;
 }
 
-static int put_file(struct replay_redo *r, const struct step *x, int fd, uint64_t len,
+static int put_file(struct replay_redo *r, const struct zs_step *x, int fd, uint64_t len,
 		    struct err *e)
 {
 	struct store_put what = {.fd = fd, .len = len};
@@ -133,7 +125,7 @@ static int put_file(struct replay_redo *r, const struct step *x, int fd, uint64_
 	return ours > 0 ? 0 : ours < 0 ? ours : foreign(x, e);
 }
 
-static int replay_put_one(struct replay_redo *r, const struct step *x, struct err *e)
+static int replay_put_one(struct replay_redo *r, const struct zs_step *x, struct err *e)
 {
 	auto_fd int fd = -1;
 	struct stat st;
@@ -151,7 +143,7 @@ static int replay_put_one(struct replay_redo *r, const struct step *x, struct er
 static int do_one(void *arg, size_t i, struct err *e)
 {
 	struct replay_redo *r = arg;
-	const struct step *x = &r->steps[i];
+	const struct zs_step *x = &r->steps[i];
 	int rc;
 
 	if (x->op != ZS_DROP && x->op != ZS_REMOVE_FIRST)
@@ -169,11 +161,8 @@ static int replay_step(struct zs_target *t, const struct zs_step *x, struct err 
 
 	if (!key || grow_array(&r->steps, &r->cap, r->n + 1, sizeof(*r->steps)) < 0)
 		return err_nomem(e);
-	r->steps[r->n++] = (struct step){.op = x->op,
-					 .conditional = x->conditional,
-					 .n = x->n,
-					 .version = x->version,
-					 .key = key};
+	r->steps[r->n] = *x;
+	r->steps[r->n++].key = key;
 	return 0;
 }
 

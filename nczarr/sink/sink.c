@@ -13,6 +13,7 @@
 
 #include "nczarr/sink/sink_int.h"
 
+#define PATH_BYTES ((size_t)1 << 20)
 #define ARENA_MAX ((size_t)4 << 30)
 #define LONG 200
 #define POLLED 1024 /* documents that one poll certainly checks */
@@ -47,46 +48,35 @@ const char *zs_say(const struct dataset *ds, uint32_t array, char tmp[200])
 	return tmp;
 }
 
+int zs_path(const struct dataset *ds, bool array, uint32_t ord, struct buf *b, struct err *e)
+{
+	buf_clear(b);
+	if (array)
+		ds_array_path(ds, ord, b);
+	else
+		ds_group_path(ds, ord, b);
+	buf_putc(b, '\0');
+	return buf_ok(b) ? 0 : err_nomem(e);
+}
+
 json_t *zs_by_path(const struct dataset *ds, bool arrays)
 {
 	uint32_t n = arrays ? ds->n_arrays : ds->n_groups;
 	json_t *ret = json_object();
 	struct buf b;
 
-	buf_init(&b, (size_t)1 << 20);
-	for (uint32_t i = 0; ret && i < n; i++) {
-		buf_clear(&b);
-		if (arrays)
-			ds_array_path(ds, i, &b);
-		else
-			ds_group_path(ds, i, &b);
-		buf_putc(&b, '\0');
-		if (!buf_ok(&b) ||
+	buf_init(&b, PATH_BYTES);
+	for (uint32_t i = 0; ret && i < n; i++)
+		if (zs_path(ds, arrays, i, &b, NULL) < 0 ||
 		    json_object_set_new(ret, (const char *)b.data, json_integer(i)) < 0) {
 			json_decref(ret);
 			ret = NULL;
 		}
-	}
 	buf_release(&b);
 	return ret;
 }
 
 enum zarr_sink_kind { ARRAY, GROUP };
-
-/* real_named - the node of the store at a path, without given names. */
-static int real_named(struct zarr_sink *s, enum zarr_sink_kind kind, const char *path,
-		      uint32_t *ret, struct err *e)
-{
-	const json_t *i;
-
-	if (!s->by_path[kind])
-		s->by_path[kind] = zs_by_path(&s->real->ds, kind == ARRAY);
-	if (!s->by_path[kind])
-		return err_nomem(e);
-	i = json_object_get(s->by_path[kind], path);
-	*ret = i ? (uint32_t)json_integer_value(i) : DS_NONE;
-	return 0;
-}
 
 /* zarr_sink_named - the node of real at a path of ds; DS_NONE: none. */
 static int zarr_sink_named(struct zarr_sink *s, const struct dataset *ds,
@@ -94,36 +84,30 @@ static int zarr_sink_named(struct zarr_sink *s, const struct dataset *ds,
 {
 	const struct sink_names *names = s->opts.names;
 	const struct dataset *real = &s->real->ds;
-	uint32_t n = kind == ARRAY ? real->n_arrays : real->n_groups;
-	struct buf path;
-	int rc = 0;
+	const json_t *i;
+	struct buf b;
+	int rc;
 
-	buf_init(&path, (size_t)1 << 20);
-	if (kind == ARRAY)
-		ds_array_path(ds, ord, &path);
-	else
-		ds_group_path(ds, ord, &path);
-	buf_putc(&path, '\0');
-	*ret = DS_NONE;
-	if (!buf_ok(&path)) {
-		buf_release(&path);
-		return err_nomem(e);
+	buf_init(&b, PATH_BYTES);
+	rc = zs_path(ds, kind == ARRAY, ord, &b, e);
+	if (rc == 0 && names) {
+		*ret = (kind == ARRAY ? names->array : names->group)(names->arg,
+								     (const char *)b.data);
+	} else if (rc == 0) {
+		if (!s->by_path[kind])
+			s->by_path[kind] = zs_by_path(real, kind == ARRAY);
+		i = json_object_get(s->by_path[kind], (const char *)b.data);
+		*ret = i ? (uint32_t)json_integer_value(i) : DS_NONE;
+		rc = s->by_path[kind] ? 0 : err_nomem(e);
 	}
-	if (names && kind == ARRAY)
-		*ret = names->array(names->arg, (const char *)path.data);
-	else if (names)
-		*ret = names->group(names->arg, (const char *)path.data);
-	else
-		rc = real_named(s, kind, (const char *)path.data, ret, e);
-	buf_release(&path);
-	if (rc)
-		return rc;
-	if (*ret != DS_NONE && *ret >= n)
-		return err_set(e, -EINVAL, "the store has no object %u", *ret);
-	return 0;
+	buf_release(&b);
+	if (rc == 0 && *ret != DS_NONE &&
+	    *ret >= (kind == ARRAY ? real->n_arrays : real->n_groups))
+		rc = err_set(e, -EINVAL, "the store has no object %u", *ret);
+	return rc;
 }
 
-static const char *real_group_key(struct zarr_sink *s, uint32_t group, struct err *e)
+const char *zs_real_key(struct zarr_sink *s, uint32_t group, struct err *e)
 {
 	struct buf b;
 	const char *ret;
@@ -152,33 +136,62 @@ const char *zs_group_key(struct zarr_sink *s, uint32_t group, struct err *e)
 		(void)err_set(e, -EINVAL, "group '%.*s' is not in the store", LONG,
 			      s->now->ds.groups[group].name);
 	} else {
-		g->key = real_group_key(s, real, e);
+		g->key = zs_real_key(s, real, e);
 	}
 	return g->key;
 }
 
-struct zs_array *zs_array_of(struct zarr_sink *s, uint32_t array, struct err *e)
+/* old_array - za is array `real` of the store. */
+static void old_array(struct zarr_sink *s, struct zs_array *za, uint32_t real)
 {
-	struct zs_array *za = &s->arrays[array];
-	char tmp[200];
-	uint32_t real;
+	const struct zr_array *x = &zr_of(s->real)->arrays[real];
 
-	if (za->state != ZS_UNSEEN)
-		return za;
-	if (zarr_sink_named(s, &s->now->ds, ARRAY, array, &real, e) < 0)
-		return NULL;
-	if (real == DS_NONE) {
-		(void)err_set(e, -EINVAL, "array %s is not in the store",
-			      zs_say(&s->now->ds, array, tmp));
-		return NULL;
-	}
 	za->state = ZS_OLD;
 	za->real = real;
-	za->meta = zr_of(s->real)->arrays[real].meta;
-	za->stored = zr_of(s->real)->arrays[real].stored;
-	za->key = za->was_key = za->meta->key;
-	za->stated = za->meta->format == 3 || s->real->ds.arrays[real].fill_defined;
-	return za;
+	za->meta = x->meta;
+	za->stored = x->stored;
+	za->key = za->was_key = x->meta->key;
+	za->stated = x->meta->format == 3 || s->real->ds.arrays[real].fill_defined;
+}
+
+int zs_array_of(struct zarr_sink *s, uint32_t array, struct zs_array **ret, struct err *e)
+{
+	char tmp[200];
+	uint32_t real;
+	int rc;
+
+	*ret = &s->arrays[array];
+	if ((*ret)->state != ZS_UNSEEN)
+		return 0;
+	rc = zarr_sink_named(s, &s->now->ds, ARRAY, array, &real, e);
+	if (rc)
+		return rc;
+	if (real == DS_NONE)
+		return err_set(e, -EINVAL, "array %s is not in the store",
+			       zs_say(&s->now->ds, array, tmp));
+	old_array(s, *ret, real);
+	return 0;
+}
+
+bool zs_is_gone(const struct zarr_sink *s, const char *key)
+{
+	for (size_t i = 0; i < s->n_gone; i++)
+		if (strcmp(s->gone[i].key, key) == 0 || store_key_below(s->gone[i].key, key))
+			return true;
+	return false;
+}
+
+int zs_above(json_t *set, const char *key, struct err *e)
+{
+	char dir[STORE_KEY_MAX + 1];
+
+	memcpy(dir, key, strlen(key) + 1);
+	do {
+		store_key_parent(dir, dir);
+		if (json_object_set_new(set, dir, json_true()) < 0)
+			return err_nomem(e);
+	} while (*dir);
+	return 0;
 }
 
 /* ---- open ---- */
@@ -376,23 +389,14 @@ static int zarr_sink_begin(struct sink *sink, struct source *was, struct source 
 
 /* ---- whole directories ---- */
 
-/* parent_and_name - split a key. */
-static int parent_and_name(struct zarr_sink *s, const char *key, const char **parent,
-			   const char **name, struct err *e)
-{
-	*name = store_key_name(key);
-	*parent = arena_copy(&s->arena, key, store_key_parent_len(key));
-	return *parent ? 0 : err_nomem(e);
-}
-
 /* move_away - move a directory into the transaction; *ret: its number there. */
 static int move_away(struct zarr_sink *s, const char *key, uint64_t *ret, struct err *e)
 {
-	const char *parent, *name;
-	int rc = parent_and_name(s, key, &parent, &name, e);
+	char parent[STORE_KEY_MAX + 1];
+	int rc;
 
-	if (rc == 0)
-		rc = zs_check_writable(&s->txn, parent, e);
+	store_key_parent(key, parent);
+	rc = zs_check_writable(&s->txn, parent, e);
 	if (rc == 0) /* a directory that moves is changed itself: its ".." */
 		rc = zs_check_writable(&s->txn, key, e);
 	if (rc)
@@ -407,10 +411,10 @@ static int move_away(struct zarr_sink *s, const char *key, uint64_t *ret, struct
 
 static int zarr_sink_unlist(struct zarr_sink *s, const char *key, bool array, struct err *e)
 {
-	const char *parent, *name;
-	int rc = parent_and_name(s, key, &parent, &name, e);
+	char parent[STORE_KEY_MAX + 1];
 
-	return rc ? rc : zs_nc_list(s, parent, array, name, false, e);
+	store_key_parent(key, parent);
+	return zs_nc_list(s, parent, array, store_key_name(key), false, e);
 }
 
 static int root_array(const char *key, struct err *e)
@@ -450,7 +454,7 @@ static int zarr_sink_remove_group(struct sink *sink, uint32_t group, struct err 
 
 	if (rc || real == DS_NONE || real == 0)
 		return rc;
-	key = real_group_key(s, real, e);
+	key = zs_real_key(s, real, e);
 	if (!key)
 		return -ENOMEM;
 	rc = move_away(s, key, &n, e);
@@ -471,13 +475,8 @@ static int zarr_sink_rename_array(struct sink *sink, uint32_t was, uint32_t now,
 		return rc;
 	if (real == DS_NONE)
 		return err_set(e, -EINVAL, "array '%.*s' is not in the store", LONG, a->name);
-	za->state = ZS_OLD;
-	za->real = real;
+	old_array(s, za, real);
 	za->was = was + 1;
-	za->meta = zr_of(s->real)->arrays[real].meta;
-	za->stored = zr_of(s->real)->arrays[real].stored;
-	za->stated = za->meta->format == 3 || s->real->ds.arrays[real].fill_defined;
-	za->was_key = za->meta->key;
 	rc = root_array(za->was_key, e);
 	if (rc)
 		return rc;
