@@ -49,13 +49,13 @@ int zr_key_part(const struct zr_grid *g, uint32_t level, const char *s, size_t n
 	return n == 1 && s[0] == 'c' ? 0 : -EINVAL;
 }
 
-void zr_key_part_name(const struct zr_grid *g, uint32_t level, uint64_t part,
-		      char out[ZR_KEY_MAX])
+void zr_key_part_name(const struct zr_grid *g, uint32_t level, uint64_t part, char *out,
+		      size_t cap)
 {
 	if (level < g->keys.lead)
-		(void)snprintf(out, ZR_KEY_MAX, "c");
+		(void)snprintf(out, cap, "c");
 	else
-		(void)snprintf(out, ZR_KEY_MAX, "%" PRIu64, part);
+		(void)snprintf(out, cap, "%" PRIu64, part);
 }
 
 int zr_key_parse(const struct zr_grid *g, const char *s, size_t n, uint64_t *ret_linear)
@@ -83,26 +83,16 @@ int zr_key_parse(const struct zr_grid *g, const char *s, size_t n, uint64_t *ret
 
 void zr_key_format(const struct zr_grid *g, uint64_t linear, char out[ZR_KEY_MAX])
 {
-	const char separator = g->keys.nested ? '/' : '.';
 	uint64_t parts[DS_RANK_MAX + 1] = {0};
 	uint32_t n = n_parts(g);
 	size_t at = 0;
 
-	n = n <= ARRAY_LEN(parts) ? n : (uint32_t)ARRAY_LEN(parts);
 	for (uint32_t i = n; i-- > 0; linear /= zr_key_parts(g, i))
 		parts[i] = linear % zr_key_parts(g, i);
-	for (uint32_t i = 0; i < n; i++) {
-		char one[ZR_KEY_MAX];
-		size_t len;
-
-		zr_key_part_name(g, i, parts[i], one);
-		len = strlen(one);
-		if (at + len + 2 > ZR_KEY_MAX) /* there is room for the longest key */
-			break;
+	for (uint32_t i = 0; i < n; i++) { /* there is room for the longest key */
 		if (i)
-			out[at++] = separator;
-		memcpy(out + at, one, len);
-		at += len;
+			out[at++] = g->keys.nested ? '/' : '.';
+		zr_key_part_name(g, i, parts[i], out + at, ZR_KEY_MAX - at);
+		at += strlen(out + at);
 	}
-	out[at] = '\0';
 }

@@ -33,8 +33,8 @@ uint64_t zr_key_parts(const struct zr_grid *g, uint32_t level);
 /* zr_key_part - the number of a name. -EINVAL: no such name. */
 int zr_key_part(const struct zr_grid *g, uint32_t level, const char *s, size_t n,
 		uint64_t *ret) NZ_MUST_USE;
-/* zr_key_part_name - the reverse. */
-void zr_key_part_name(const struct zr_grid *g, uint32_t level, uint64_t part,
-		      char out[ZR_KEY_MAX]);
+/* zr_key_part_name - the reverse. cap: bytes of out. */
+void zr_key_part_name(const struct zr_grid *g, uint32_t level, uint64_t part, char *out,
+		      size_t cap);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/core/endian.h"
 #include "base/core/str.h"
+#include "nczarr/dtype.h"
 #include "nczarr/source/array_metadata.h"
 
 #define ELEMENT_MAX ((uint32_t)1 << 20) /* bytes of one element */
@@ -19,8 +20,8 @@
 #define TEXT_MAX 4096 /* of a structure's dtype as an attribute */
 #define QUOTE_MAX 80  /* bytes of a name in a message */
 
-/* nczarr_dtype_reading - state of a dtype parser. */
-struct nczarr_dtype_reading {
+/* dtype_reading - state of a dtype parser. */
+struct dtype_reading {
 	struct arena *a;
 	bool old_char;
 	uint32_t n_fields; /* so far, of all structures */
@@ -28,14 +29,14 @@ struct nczarr_dtype_reading {
 	struct err *e;
 };
 
-static int not_supported(const struct nczarr_dtype_reading *r, const char *name)
+static int not_supported(const struct dtype_reading *r, const char *name)
 {
 	return err_set(r->e, -EOPNOTSUPP, "data type '%.*s' is not supported", QUOTE_MAX, name);
 }
 
-/* nczarr_dtype_sized - a type whose size in bytes a document states. */
-static int nczarr_dtype_sized(const struct nczarr_dtype_reading *r, enum dt_kind kind,
-			      uint64_t bytes, const char *name, struct zr_dtype *ret)
+/* dtype_sized - a type whose size in bytes a document states. */
+static int dtype_sized(const struct dtype_reading *r, enum dt_kind kind, uint64_t bytes,
+		       const char *name, struct zr_dtype *ret)
 {
 	if (bytes == 0)
 		return err_set(
@@ -101,8 +102,8 @@ static bool make_time(bool is_date, const char *unit, size_t len, uint64_t facto
 
 /* ---- structures ---- */
 
-/* nczarr_dtype_record - state of a structure. */
-struct nczarr_dtype_record {
+/* dtype_record - state of a structure. */
+struct dtype_record {
 	struct dt_field *fields;
 	uint32_t n, cap;
 	uint64_t stored, size;  /* bytes so far; at most ELEMENT_MAX */
@@ -110,8 +111,8 @@ struct nczarr_dtype_record {
 	size_t n_moves, c_moves;
 };
 
-static int add_move(const struct nczarr_dtype_reading *r, struct nczarr_dtype_record *rec,
-		    uint64_t from, uint64_t to, uint64_t bytes)
+static int add_move(const struct dtype_reading *r, struct dtype_record *rec, uint64_t from,
+		    uint64_t to, uint64_t bytes)
 {
 	struct zr_field *last = rec->n_moves ? &rec->moves[rec->n_moves - 1] : NULL;
 
@@ -129,7 +130,7 @@ static int add_move(const struct nczarr_dtype_reading *r, struct nczarr_dtype_re
 }
 
 /* take_field - append the moves of `count` values of a field's type at the end of the record. */
-static int take_field(const struct nczarr_dtype_reading *r, struct nczarr_dtype_record *rec,
+static int take_field(const struct dtype_reading *r, struct dtype_record *rec,
 		      const struct zr_dtype *t, uint64_t count)
 {
 	uint64_t from = rec->stored, to = rec->size, stored, size;
@@ -152,9 +153,8 @@ static int take_field(const struct nczarr_dtype_reading *r, struct nczarr_dtype_
 	return rc;
 }
 
-static int nczarr_dtype_check_name(const struct nczarr_dtype_reading *r,
-				   const struct nczarr_dtype_record *rec,
-				   const struct ds_text *name)
+static int dtype_check_name(const struct dtype_reading *r, const struct dtype_record *rec,
+			    const struct ds_text *name)
 {
 	if (name->len == 0 || name->len > DS_NAME_MAX || memchr(name->s, '\0', name->len))
 		return err_set(r->e, -EBADMSG,
@@ -167,10 +167,10 @@ static int nczarr_dtype_check_name(const struct nczarr_dtype_reading *r,
 	return 0;
 }
 
-/* nczarr_dtype_present - the presented type of a field: numbers for bool and for characters, whose
+/* dtype_present - the presented type of a field: numbers for bool and for characters, whose
  * codes add a dimension. */
-static int nczarr_dtype_present(struct nczarr_dtype_reading *r, const struct ds_text *name,
-				struct zr_dtype *t, struct dt_field *f)
+static int dtype_present(struct dtype_reading *r, const struct ds_text *name,
+			 struct zr_dtype *t, struct dt_field *f)
 {
 	if (t->type.kind == DT_OPAQUE || dt_is_vlen(&t->type))
 		return err_set(r->e, -EOPNOTSUPP,
@@ -184,7 +184,7 @@ static int nczarr_dtype_present(struct nczarr_dtype_reading *r, const struct ds_
 		uint64_t *dims = arena_alloc(r->a, (size_t)f->rank + 1, sizeof(*dims));
 
 		if (!dims)
-			return zr_no_room(r->a, r->e);
+			return zr_full(r->a, r->e);
 		for (uint32_t i = 0; i < f->rank; i++)
 			dims[i] = f->dims[i];
 		dims[f->rank++] = t->type.size / 4;
@@ -196,13 +196,13 @@ static int nczarr_dtype_present(struct nczarr_dtype_reading *r, const struct ds_
 }
 
 /* add_field - append a field. rank and dims: of an array field. */
-static int add_field(struct nczarr_dtype_reading *r, struct nczarr_dtype_record *rec,
+static int add_field(struct dtype_reading *r, struct dtype_record *rec,
 		     const struct ds_text *name, struct zr_dtype t, uint32_t rank,
 		     const uint64_t *dims)
 {
 	struct dt_field *f = &rec->fields[rec->n];
 	uint64_t count = 1;
-	int rc = nczarr_dtype_check_name(r, rec, name);
+	int rc = dtype_check_name(r, rec, name);
 
 	for (uint32_t i = 0; rc == 0 && i < rank; i++)
 		if (ckd_mul(&count, count, dims[i]))
@@ -214,18 +214,18 @@ static int add_field(struct nczarr_dtype_reading *r, struct nczarr_dtype_record 
 	*f = (struct dt_field){.offset = (uint32_t)rec->size, .rank = rank, .dims = dims};
 	f->name = arena_copy(r->a, name->s, name->len);
 	if (!f->name)
-		return zr_no_room(r->a, r->e);
+		return zr_full(r->a, r->e);
 	rc = take_field(r, rec, &t, count);
 	if (rc == 0)
-		rc = nczarr_dtype_present(r, name, &t, f);
+		rc = dtype_present(r, name, &t, f);
 	rec->n += rc == 0;
 	return rc;
 }
 
-static int nczarr_dtype_begin(struct nczarr_dtype_reading *r, struct nczarr_dtype_record *rec,
-			      size_t n, unsigned int depth)
+static int dtype_begin(struct dtype_reading *r, struct dtype_record *rec, size_t n,
+		       unsigned int depth)
 {
-	*rec = (struct nczarr_dtype_record){.fields = NULL};
+	*rec = (struct dtype_record){.fields = NULL};
 	if (n == 0)
 		return err_set(r->e, -EBADMSG, "a structure has no fields");
 	if (n > FIELDS_MAX - r->n_fields)
@@ -236,11 +236,11 @@ static int nczarr_dtype_begin(struct nczarr_dtype_reading *r, struct nczarr_dtyp
 			       DEPTH_MAX);
 	r->n_fields += (uint32_t)n;
 	rec->fields = arena_alloc(r->a, n, sizeof(*rec->fields));
-	return rec->fields ? 0 : zr_no_room(r->a, r->e);
+	return rec->fields ? 0 : zr_full(r->a, r->e);
 }
 
-static int nczarr_dtype_finish(const struct nczarr_dtype_reading *r,
-			       const struct nczarr_dtype_record *rec, struct zr_dtype *ret)
+static int dtype_finish(const struct dtype_reading *r, const struct dtype_record *rec,
+			struct zr_dtype *ret)
 {
 	bool as_stored = rec->n_moves == 1 && rec->stored == rec->size;
 
@@ -255,29 +255,19 @@ static int nczarr_dtype_finish(const struct nczarr_dtype_reading *r,
 	ret->conv = ZR_FIELDS;
 	ret->n_moves = (uint32_t)rec->n_moves;
 	ret->moves = arena_copy(r->a, rec->moves, rec->n_moves * sizeof(*rec->moves));
-	return ret->moves ? 0 : zr_no_room(r->a, r->e);
+	return ret->moves ? 0 : zr_full(r->a, r->e);
 }
 
 /* ---- Zarr v2 ---- */
 
-/* text_v2 - the parts of numpy's text: "<f4", "|S12", ">M8[10ms]". */
-struct text_v2 {
-	bool big;
-	char kind;
-	bool has_n;
-	uint64_t n;       /* the number after the kind */
-	const char *unit; /* text in brackets, len bytes; NULL */
-	size_t len;
-};
-
-static bool nczarr_dtype_split_v2(const char *s, struct text_v2 *ret)
+bool zr_dtype_split(const char *s, struct zr_dtype_parts *ret)
 {
 	size_t digits, rest;
 
-	*ret = (struct text_v2){.big = false};
+	*ret = (struct zr_dtype_parts){.big = false};
 	if (*s && strchr("<>|=", *s)) {
-		ret->big = *s == '>' || (*s == '=' && HOST_BIG_ENDIAN);
-		s++;
+		ret->order = *s++;
+		ret->big = ret->order == '>' || (ret->order == '=' && HOST_BIG_ENDIAN);
 	}
 	ret->kind = *s ? *s++ : '\0';
 	digits = strspn(s, "0123456789");
@@ -295,21 +285,21 @@ static bool nczarr_dtype_split_v2(const char *s, struct text_v2 *ret)
 	return true;
 }
 
-/* number_v2 - a number type, in the sizes of the model. */
-static bool number_v2(const struct text_v2 *t, struct dtype *ret)
-{
-	static const struct {
-		char letter;
-		enum dt_kind kind;
-		uint64_t sizes; /* bit n: n bytes */
-	} kinds[] = {
-		{'b', DT_BOOL, 1 << 1},
-		{'i', DT_INT, 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8},
-		{'u', DT_UINT, 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8},
-		{'f', DT_FLOAT, 1 << 2 | 1 << 4 | 1 << 8},
-		{'c', DT_COMPLEX, 1 << 8 | 1 << 16},
-	};
+static const struct {
+	char letter;
+	enum dt_kind kind;
+	uint64_t sizes; /* bit n: n bytes; 0: no number */
+} kinds[] = {
+	{'b', DT_BOOL, 1 << 1},
+	{'i', DT_INT, 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8},
+	{'u', DT_UINT, 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8},
+	{'f', DT_FLOAT, 1 << 2 | 1 << 4 | 1 << 8},
+	{'c', DT_COMPLEX, 1 << 8 | 1 << 16},
+	{'S', DT_STRING, 0},
+};
 
+bool zr_dtype_number(const struct zr_dtype_parts *t, struct dtype *ret)
+{
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
 		if (kinds[i].letter != t->kind || t->n > 16 || !(kinds[i].sizes >> t->n & 1))
 			continue;
@@ -320,8 +310,16 @@ static bool number_v2(const struct text_v2 *t, struct dtype *ret)
 	return false;
 }
 
+char zr_dtype_letter(enum dt_kind kind)
+{
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (kinds[i].kind == kind)
+			return kinds[i].letter;
+	return 'V';
+}
+
 /* time_v2 - "M8[ns]", "m8[25s]"; without brackets the unit is not known. */
-static int time_v2(const struct nczarr_dtype_reading *r, const struct text_v2 *t, const char *s,
+static int time_v2(const struct dtype_reading *r, const struct zr_dtype_parts *t, const char *s,
 		   struct zr_dtype *ret)
 {
 	const char *unit = t->unit ? t->unit : "generic";
@@ -336,44 +334,43 @@ static int time_v2(const struct nczarr_dtype_reading *r, const struct text_v2 *t
 	if (!ret->units) {
 		ret->numpy = arena_strdup(r->a, s);
 		if (!ret->numpy)
-			return zr_no_room(r->a, r->e);
+			return zr_full(r->a, r->e);
 	}
 	return 0;
 }
 
-static int chars_v2(const struct nczarr_dtype_reading *r, const struct text_v2 *t,
+static int chars_v2(const struct dtype_reading *r, const struct zr_dtype_parts *t,
 		    const char *s, struct zr_dtype *ret)
 {
 	int rc;
 
 	if (r->old_char && t->n == 1)
-		return nczarr_dtype_sized(r, DT_STRING, 1, s, ret);
-	rc = nczarr_dtype_sized(r, DT_STRING, t->n > UINT32_MAX / 4 ? UINT32_MAX : 4 * t->n, s,
-				ret);
+		return dtype_sized(r, DT_STRING, 1, s, ret);
+	rc = dtype_sized(r, DT_STRING, t->n > UINT32_MAX / 4 ? UINT32_MAX : 4 * t->n, s, ret);
 	ret->conv = ZR_UTF32;
 	ret->big = t->big;
 	return rc;
 }
 
-static int plain_v2(const struct nczarr_dtype_reading *r, const char *s, struct zr_dtype *ret)
+static int plain_v2(const struct dtype_reading *r, const char *s, struct zr_dtype *ret)
 {
-	struct text_v2 t;
+	struct zr_dtype_parts t;
 
-	if (!nczarr_dtype_split_v2(s, &t))
+	if (!zr_dtype_split(s, &t))
 		return not_supported(r, s);
 	if (t.kind == 'M' || t.kind == 'm')
 		return time_v2(r, &t, s, ret);
 	if (t.unit)
 		return not_supported(r, s);
-	if (number_v2(&t, &ret->type)) {
+	if (zr_dtype_number(&t, &ret->type)) {
 		ret->stored = ret->type.size;
 		return 0;
 	}
 	switch (t.kind) {
 	case 'S':
-		return nczarr_dtype_sized(r, DT_STRING, t.n, s, ret);
+		return dtype_sized(r, DT_STRING, t.n, s, ret);
 	case 'V':
-		return nczarr_dtype_sized(r, DT_OPAQUE, t.n, s, ret);
+		return dtype_sized(r, DT_OPAQUE, t.n, s, ret);
 	case 'U':
 		return chars_v2(r, &t, s, ret);
 	case 'O': /* the filter decides */
@@ -387,11 +384,11 @@ static int plain_v2(const struct nczarr_dtype_reading *r, const char *s, struct 
 	return not_supported(r, s);
 }
 
-static int any_v2(struct nczarr_dtype_reading *r, const json_t *v, unsigned int depth,
+static int any_v2(struct dtype_reading *r, const json_t *v, unsigned int depth,
 		  struct zr_dtype *ret);
 
 /* shape_v2 - third member of a field: a list of lengths, or one. */
-static int shape_v2(const struct nczarr_dtype_reading *r, const json_t *v, uint32_t *ret_rank,
+static int shape_v2(const struct dtype_reading *r, const json_t *v, uint32_t *ret_rank,
 		    const uint64_t **ret_dims)
 {
 	size_t n = v ? json_array_size(v) : 0;
@@ -402,7 +399,7 @@ static int shape_v2(const struct nczarr_dtype_reading *r, const json_t *v, uint3
 		n = 1;
 		dims = arena_alloc(r->a, n, sizeof(*dims));
 		if (!dims)
-			return zr_no_room(r->a, r->e);
+			return zr_full(r->a, r->e);
 		if (json_u64(v, dims) < 0 || dims[0] == 0)
 			rc = err_set(r->e, -EBADMSG,
 				     "the shape of a field is not a list: '%.*s'", QUOTE_MAX,
@@ -420,8 +417,8 @@ static int shape_v2(const struct nczarr_dtype_reading *r, const json_t *v, uint3
 
 /* field_v2 - ["name", dtype], ["name", dtype, shape]; ["title", "name"] is allowed as the name. A
  * void field without a name is a gap: numpy writes aligned structures so. */
-static int field_v2(struct nczarr_dtype_reading *r, struct nczarr_dtype_record *rec,
-		    const json_t *v, unsigned int depth)
+static int field_v2(struct dtype_reading *r, struct dtype_record *rec, const json_t *v,
+		    unsigned int depth)
 {
 	size_t n = json_kind(v) == JSON_IS_LIST ? json_array_size(v) : 0;
 	const json_t *named = json_array_get(v, 0);
@@ -452,38 +449,40 @@ static int field_v2(struct nczarr_dtype_reading *r, struct nczarr_dtype_record *
 	return rc < 0 ? rc : add_field(r, rec, &name, t, rank, dims);
 }
 
-static int fields_v2(struct nczarr_dtype_reading *r, const json_t *v, unsigned int depth,
+/* fields_of - a structure from a list of fields, each added by `one`. */
+static int fields_of(struct dtype_reading *r, const json_t *v, unsigned int depth,
+		     int (*one)(struct dtype_reading *r, struct dtype_record *rec,
+				const json_t *v, unsigned int depth),
 		     struct zr_dtype *ret)
 {
-	struct nczarr_dtype_record rec;
-	int rc = nczarr_dtype_begin(r, &rec, json_array_size(v), depth);
+	struct dtype_record rec;
+	int rc = dtype_begin(r, &rec, json_array_size(v), depth);
 
 	for (size_t i = 0; rc == 0 && i < json_array_size(v); i++)
-		rc = field_v2(r, &rec, json_array_get(v, i), depth);
+		rc = one(r, &rec, json_array_get(v, i), depth);
 	if (rc == 0)
-		rc = nczarr_dtype_finish(r, &rec, ret);
+		rc = dtype_finish(r, &rec, ret);
 	free(rec.moves);
 	return rc;
 }
 
-static int any_v2(struct nczarr_dtype_reading *r, const json_t *v, unsigned int depth,
+static int any_v2(struct dtype_reading *r, const json_t *v, unsigned int depth,
 		  struct zr_dtype *ret)
 {
 	struct ds_text s;
 
 	*ret = (struct zr_dtype){.conv = ZR_AS_STORED};
 	if (json_kind(v) == JSON_IS_LIST)
-		return fields_v2(r, v, depth, ret);
+		return fields_of(r, v, depth, field_v2, ret);
 	if (!json_text_of(v, &s) || memchr(s.s, '\0', s.len))
 		return err_set(r->e, -EBADMSG,
 			       "dtype is neither a string nor a list of fields");
 	return plain_v2(r, s.s, ret);
 }
 
-/* nczarr_dtype_keep_text - keep the dtype of a structure with converted fields, for an
+/* dtype_keep_text - keep the dtype of a structure with converted fields, for an
  * attribute. */
-static int nczarr_dtype_keep_text(const struct nczarr_dtype_reading *r, const json_t *v,
-				  struct zr_dtype *ret)
+static int dtype_keep_text(const struct dtype_reading *r, const json_t *v, struct zr_dtype *ret)
 {
 	struct buf b;
 	int rc = 0; /* if it is too long, it is omitted */
@@ -492,7 +491,7 @@ static int nczarr_dtype_keep_text(const struct nczarr_dtype_reading *r, const js
 	json_write_text(v, &b);
 	if (buf_ok(&b)) {
 		ret->numpy = arena_copy(r->a, b.data, b.len);
-		rc = ret->numpy ? 0 : zr_no_room(r->a, r->e);
+		rc = ret->numpy ? 0 : zr_full(r->a, r->e);
 	}
 	buf_release(&b);
 	return rc;
@@ -501,11 +500,11 @@ static int nczarr_dtype_keep_text(const struct nczarr_dtype_reading *r, const js
 int zr_dtype_v2(struct arena *a, const json_t *v, bool old_char, struct zr_dtype *ret,
 		struct err *e)
 {
-	struct nczarr_dtype_reading r = {.a = a, .old_char = old_char, .e = e};
+	struct dtype_reading r = {.a = a, .old_char = old_char, .e = e};
 	int rc = any_v2(&r, v, 0, ret);
 
 	if (rc == 0 && r.lossy)
-		rc = nczarr_dtype_keep_text(&r, v, ret);
+		rc = dtype_keep_text(&r, v, ret);
 	return rc;
 }
 
@@ -537,6 +536,14 @@ static const struct {
 	{"variable_length_bytes", DT_VLEN, 0},
 };
 
+const char *zr_dtype_name3(const struct dtype *t)
+{
+	for (size_t i = 0; i < ARRAY_LEN(plain_v3); i++)
+		if (plain_v3[i].kind == t->kind && plain_v3[i].size == t->size)
+			return plain_v3[i].name; /* aliases come later */
+	return NULL;
+}
+
 static bool find_v3(const char *name, struct zr_dtype *ret)
 {
 	static const struct dtype byte = {.kind = DT_UINT, .size = 1};
@@ -553,7 +560,7 @@ static bool find_v3(const char *name, struct zr_dtype *ret)
 	return false;
 }
 
-static int time_v3(const struct nczarr_dtype_reading *r, const struct zr_named *t,
+static int time_v3(const struct dtype_reading *r, const struct zr_named *t,
 		   struct zr_dtype *ret)
 {
 	bool is_date = strcmp(t->name, "numpy.datetime64") == 0;
@@ -580,11 +587,11 @@ static int time_v3(const struct nczarr_dtype_reading *r, const struct zr_named *
 	else
 		ret->numpy = zr_say(r->a, "%s[%" PRIu64 "%.*s]", t->name + strlen("numpy."),
 				    factor, (int)unit.len, unit.s);
-	return ret->numpy ? 0 : zr_no_room(r->a, r->e);
+	return ret->numpy ? 0 : zr_full(r->a, r->e);
 }
 
 /* lengths_v3 - types with a length_bytes member. */
-static int lengths_v3(const struct nczarr_dtype_reading *r, const struct zr_named *t,
+static int lengths_v3(const struct dtype_reading *r, const struct zr_named *t,
 		      struct zr_dtype *ret)
 {
 	bool utf32 = strcmp(t->name, "fixed_length_utf32") == 0;
@@ -596,10 +603,10 @@ static int lengths_v3(const struct nczarr_dtype_reading *r, const struct zr_name
 			       t->name);
 	if (utf32)
 		ret->conv = ZR_UTF32;
-	return nczarr_dtype_sized(r, kind, n, t->name, ret);
+	return dtype_sized(r, kind, n, t->name, ret);
 }
 
-static int raw_v3(const struct nczarr_dtype_reading *r, const char *name, struct zr_dtype *ret)
+static int raw_v3(const struct dtype_reading *r, const char *name, struct zr_dtype *ret)
 {
 	uint64_t bits;
 
@@ -609,15 +616,15 @@ static int raw_v3(const struct nczarr_dtype_reading *r, const char *name, struct
 		return err_set(r->e, -EBADMSG,
 			       "data type '%.*s' is not a whole number of bytes", QUOTE_MAX,
 			       name);
-	return nczarr_dtype_sized(r, DT_OPAQUE, bits / 8, name, ret);
+	return dtype_sized(r, DT_OPAQUE, bits / 8, name, ret);
 }
 
-static int any_v3(struct nczarr_dtype_reading *r, const json_t *v, unsigned int depth,
+static int any_v3(struct dtype_reading *r, const json_t *v, unsigned int depth,
 		  struct zr_dtype *ret);
 
 /* field_v3 - {"name": ..., "data_type": ...}, or a list of the two as in early documents. */
-static int field_v3(struct nczarr_dtype_reading *r, struct nczarr_dtype_record *rec,
-		    const json_t *v, unsigned int depth)
+static int field_v3(struct dtype_reading *r, struct dtype_record *rec, const json_t *v,
+		    unsigned int depth)
 {
 	const json_t *named = json_get(v, "name"), *type = json_get(v, "data_type");
 	struct zr_dtype t;
@@ -637,25 +644,7 @@ static int field_v3(struct nczarr_dtype_reading *r, struct nczarr_dtype_record *
 	return add_field(r, rec, &name, t, 0, NULL);
 }
 
-static int fields_v3(struct nczarr_dtype_reading *r, const json_t *config, unsigned int depth,
-		     struct zr_dtype *ret)
-{
-	const json_t *v = json_get(config, "fields");
-	struct nczarr_dtype_record rec;
-	int rc;
-
-	if (json_kind(v) != JSON_IS_LIST)
-		return err_set(r->e, -EBADMSG, "a structure has no list of fields");
-	rc = nczarr_dtype_begin(r, &rec, json_array_size(v), depth);
-	for (size_t i = 0; rc == 0 && i < json_array_size(v); i++)
-		rc = field_v3(r, &rec, json_array_get(v, i), depth);
-	if (rc == 0)
-		rc = nczarr_dtype_finish(r, &rec, ret);
-	free(rec.moves);
-	return rc;
-}
-
-static int any_v3(struct nczarr_dtype_reading *r, const json_t *v, unsigned int depth,
+static int any_v3(struct dtype_reading *r, const json_t *v, unsigned int depth,
 		  struct zr_dtype *ret)
 {
 	struct zr_named t;
@@ -671,8 +660,12 @@ static int any_v3(struct nczarr_dtype_reading *r, const json_t *v, unsigned int 
 	if (strcmp(t.name, "fixed_length_utf32") == 0 ||
 	    strcmp(t.name, "null_terminated_bytes") == 0 || strcmp(t.name, "raw_bytes") == 0)
 		return lengths_v3(r, &t, ret);
-	if (strcmp(t.name, "struct") == 0 || strcmp(t.name, "structured") == 0)
-		return fields_v3(r, t.config, depth, ret);
+	if (strcmp(t.name, "struct") == 0 || strcmp(t.name, "structured") == 0) {
+		v = json_get(t.config, "fields");
+		if (json_kind(v) != JSON_IS_LIST)
+			return err_set(r->e, -EBADMSG, "a structure has no list of fields");
+		return fields_of(r, v, depth, field_v3, ret);
+	}
 	if (t.name[0] == 'r' && t.name[1] >= '0' && t.name[1] <= '9')
 		return raw_v3(r, t.name, ret);
 	return not_supported(r, t.name);
@@ -680,7 +673,7 @@ static int any_v3(struct nczarr_dtype_reading *r, const json_t *v, unsigned int 
 
 int zr_dtype_v3(struct arena *a, const json_t *v, struct zr_dtype *ret, struct err *e)
 {
-	struct nczarr_dtype_reading r = {.a = a, .e = e};
+	struct dtype_reading r = {.a = a, .e = e};
 
 	return any_v3(&r, v, 0, ret);
 }

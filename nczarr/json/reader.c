@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nczarr/json/writer.h"
-
 #define IS_NUMBER '#'
 #define IS_TEXT '='
 
@@ -431,58 +429,62 @@ int json_double(const json_t *v, double *ret)
 	return 0;
 }
 
-static void write_object(const json_t *v, struct buf *out)
+/* flat - whether a list has only scalars: it is written on one line. */
+static bool flat(const json_t *v)
 {
-	json_t *o = (json_t *)(uintptr_t)v; /* jansson's iterators are not const */
-	bool first = true;
+	for (size_t i = 0; i < json_array_size(v); i++) {
+		enum json_kind k = json_kind(json_array_get(v, i));
 
-	buf_putc(out, '{');
-	for (void *it = json_object_iter(o); it; it = json_object_iter_next(o, it)) {
-		struct jw j;
-
-		if (!first)
-			buf_puts(out, ", ");
-		first = false;
-		jw_init(&j, out, false);
-		jw_str(&j, json_object_iter_key(it));
-		buf_puts(out, ": ");
-		json_write_text(json_object_iter_value(it), out);
+		if (k == JSON_IS_OBJECT || k == JSON_IS_LIST)
+			return false;
 	}
-	buf_putc(out, '}');
+	return true;
 }
 
-/* The depth of recursion is that of the document, limited by json_read(). */
-void json_write_text(const json_t *v, struct buf *out)
+/* The depth of recursion is that of the document, limited by json_read() and by the writer. */
+void json_put(struct jw *j, const json_t *v)
 {
+	json_t *o = (json_t *)(uintptr_t)v; /* jansson's iterators are not const */
+	const char *number;
 	struct ds_text t;
-	struct jw j;
 
-	jw_init(&j, out, false);
 	switch (json_kind(v)) {
 	case JSON_IS_NULL:
-		buf_puts(out, "null");
+		jw_null(j);
 		break;
 	case JSON_IS_BOOL:
-		buf_puts(out, json_is_true(v) ? "true" : "false");
+		jw_bool(j, json_is_true(v));
 		break;
 	case JSON_IS_NUMBER:
-		buf_puts(out, json_number_text(v));
+		number = json_number_text(v);
+		jw_raw(j, number, strlen(number));
 		break;
 	case JSON_IS_TEXT:
 		if (json_text_of(v, &t))
-			jw_text(&j, t.s, t.len);
+			jw_text(j, t.s, t.len);
 		break;
 	case JSON_IS_LIST:
-		buf_putc(out, '[');
-		for (size_t i = 0; i < json_array_size(v); i++) {
-			if (i)
-				buf_putc(out, ',');
-			json_write_text(json_array_get(v, i), out);
-		}
-		buf_putc(out, ']');
+		jw_array(j, flat(v));
+		for (size_t i = 0; i < json_array_size(v) && buf_ok(j->out); i++)
+			json_put(j, json_array_get(v, i));
+		jw_end(j);
 		break;
 	case JSON_IS_OBJECT:
-		write_object(v, out);
+		jw_object(j, json_object_size(v) == 0);
+		for (void *it = json_object_iter(o); it && buf_ok(j->out);
+		     it = json_object_iter_next(o, it))
+			json_put(jw_key(j, json_object_iter_key(it)),
+				 json_object_iter_value(it));
+		jw_end(j);
 		break;
 	}
+}
+
+void json_write_text(const json_t *v, struct buf *out)
+{
+	struct jw j;
+
+	jw_init(&j, out, false);
+	j.compact = true;
+	json_put(&j, v);
 }

@@ -11,6 +11,7 @@
 
 #include <jansson.h>
 
+#include "nczarr/json/writer.h"
 #include "translate/model/dataset.h"
 
 #define JSON_DEPTH_MAX 64
@@ -45,6 +46,10 @@ bool json_number_is_int(const json_t *v);
 int json_i64(const json_t *v, int64_t *ret) NZ_MUST_USE;
 int json_u64(const json_t *v, uint64_t *ret) NZ_MUST_USE;
 int json_double(const json_t *v, double *ret) NZ_MUST_USE;
+
+/* json_put - write v as the next value. Objects, and lists with an object or a list, take several
+ * lines; numbers are as in the source. */
+void json_put(struct jw *j, const json_t *v);
 
 /* json_write_text - write v as compact JSON, as NCZarr writes JSON attributes: ", " between
  * members, ": " after keys, "," in lists; numbers as in the source. */

@@ -34,7 +34,7 @@ static void separate(struct jw *j)
 		return;
 	f = &j->frame[j->depth - 1];
 	if (*f & NOT_EMPTY)
-		buf_puts(j->out, *f & ONE_LINE ? ", " : ",");
+		buf_puts(j->out, *f & ONE_LINE && (*f & IN_OBJECT || !j->compact) ? ", " : ",");
 	if (!(*f & ONE_LINE))
 		new_line(j, j->depth);
 	*f |= NOT_EMPTY;
@@ -52,6 +52,8 @@ static void open_container(struct jw *j, uint8_t flags, char c)
 {
 	json_writer_value(j);
 	buf_putc(j->out, c);
+	if (j->compact)
+		flags |= ONE_LINE;
 	if (j->depth > 0 && j->depth <= JW_DEPTH_MAX)
 		flags |= j->frame[j->depth - 1] & ONE_LINE;
 	if (j->depth < JW_DEPTH_MAX)
@@ -142,12 +144,13 @@ static void json_writer_quoted(struct jw *j, const void *s, size_t n)
 	buf_putc(j->out, '"');
 }
 
-void jw_key(struct jw *j, const char *key)
+struct jw *jw_key(struct jw *j, const char *key)
 {
 	separate(j);
 	json_writer_quoted(j, key, strlen(key));
 	buf_puts(j->out, ": ");
 	j->after_key = true;
+	return j;
 }
 
 void jw_text(struct jw *j, const void *s, size_t n)
@@ -165,6 +168,26 @@ void jw_raw(struct jw *j, const void *json, size_t n)
 {
 	json_writer_value(j);
 	buf_put(j->out, json, n);
+}
+
+static void json_writer_take(struct jw *j, struct buf *b,
+			     void (*put)(struct jw *j, const void *p, size_t n))
+{
+	if (buf_ok(b))
+		put(j, b->data, b->len);
+	else
+		buf_fail(j->out, b);
+	buf_release(b);
+}
+
+void jw_take_text(struct jw *j, struct buf *b)
+{
+	json_writer_take(j, b, jw_text);
+}
+
+void jw_take_raw(struct jw *j, struct buf *b)
+{
+	json_writer_take(j, b, jw_raw);
 }
 
 void jw_u64(struct jw *j, uint64_t v)

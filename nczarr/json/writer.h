@@ -15,6 +15,7 @@
 struct jw {
 	struct buf *out; /* borrowed */
 	bool ascii;      /* everything above U+007E as \uXXXX */
+	bool compact;    /* all on one line, and no space between the values of a list */
 	bool after_key;
 	uint32_t depth;
 	uint8_t frame[JW_DEPTH_MAX]; /* flags of each open container */
@@ -29,8 +30,9 @@ void jw_object(struct jw *j, bool one_line);
 void jw_array(struct jw *j, bool one_line);
 void jw_end(struct jw *j);
 
-/* jw_key - the name of the next value; only inside an object. */
-void jw_key(struct jw *j, const char *key);
+/* jw_key - the name of the next value; only inside an object. Returns j, so that a member takes one
+ * statement: jw_str(jw_key(j, "name"), "value"). */
+struct jw *jw_key(struct jw *j, const char *key);
 
 /* Values. Text that is not UTF-8 is taken as Latin-1, byte by byte. */
 void jw_text(struct jw *j, const void *s, size_t n);
@@ -47,5 +49,8 @@ void jw_base64(struct jw *j, const uint8_t *p, size_t n);
 void jw_hex(struct jw *j, const uint8_t *p, size_t n);
 /* jw_raw - n bytes that are a JSON value already. */
 void jw_raw(struct jw *j, const void *json, size_t n);
+/* jw_take_text, jw_take_raw - the content of b, which is released; a failure of b is one of j. */
+void jw_take_text(struct jw *j, struct buf *b);
+void jw_take_raw(struct jw *j, struct buf *b);
 
 #endif

@@ -48,12 +48,13 @@
 #define USED_US 60000000 /* interval of updates of the time of use */
 #define LOCK_TRIES 100
 #define LOCK_MS 5
-#define PAUSE_NS ((int64_t)60 * 1000 * 1000 * 1000) /* pause of writes after the disk was full */
+#define PAUSE_NS                                                                               \
+	((int64_t)60 * 1000 * 1000 * 1000) /* pause of writes after the disk was full */
 
 static const char magic[8] = {'n', 'z', 'c', 'a', 'c', 'h', 'e', '1'};
 
-/* disk_cache_part - slots of one size. */
-struct disk_cache_part {
+/* disk_part - slots of one size. */
+struct disk_part {
 	int tags, data; /* owned */
 	uint64_t sets;
 	size_t room; /* of a block */
@@ -61,7 +62,7 @@ struct disk_cache_part {
 
 struct disk_cache {
 	int dir, lock; /* owned */
-	struct disk_cache_part parts[2];
+	struct disk_part parts[2];
 	pthread_mutex_t stripes[STRIPES];
 	_Atomic uint64_t last;  /* last time of use */
 	_Atomic int64_t paused; /* no write before this time */
@@ -70,7 +71,7 @@ struct disk_cache {
 /* ident - identity and position of a block. */
 struct ident {
 	struct disk_cache *d;
-	struct disk_cache_part *p;
+	struct disk_part *p;
 	uint8_t digest[32];
 	uint8_t tag[8];
 	uint64_t set;
@@ -92,8 +93,8 @@ static uint64_t now_us(struct disk_cache *d)
 
 /* ---- opening ---- */
 
-/* disk_cache_open_file - open a regular file of the directory; links are not followed. */
-static int disk_cache_open_file(int dir, const char *name, struct err *e)
+/* disk_open_file - open a regular file of the directory; links are not followed. */
+static int disk_open_file(int dir, const char *name, struct err *e)
 {
 	auto_fd int fd =
 		openat(dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
@@ -114,9 +115,9 @@ static int disk_cache_open_file(int dir, const char *name, struct err *e)
 	return ret;
 }
 
-/* disk_cache_make_dir - create the directory and its parents: ~/.cache of a new user does not
+/* disk_make_dir - create the directory and its parents: ~/.cache of a new user does not
  * exist. Errors of the parents are ignored: the last mkdir() reports them. */
-static int disk_cache_make_dir(const char *path)
+static int disk_make_dir(const char *path)
 {
 	const size_t n = strlen(path);
 	char above[PATH_MAX];
@@ -135,13 +136,13 @@ static int disk_cache_make_dir(const char *path)
 	return mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : -1;
 }
 
-static int disk_cache_open_dir(const char *path, struct err *e)
+static int disk_open_dir(const char *path, struct err *e)
 {
 	auto_fd int fd = -1;
 	struct stat st;
 	int ret;
 
-	if (disk_cache_make_dir(path) < 0)
+	if (disk_make_dir(path) < 0)
 		return err_sys(e, errno, "cache directory '%s'", path);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
@@ -158,8 +159,8 @@ static int disk_cache_open_dir(const char *path, struct err *e)
 	return ret;
 }
 
-/* disk_cache_same_format - whether the format file has our parameters. */
-static bool disk_cache_same_format(int fd, const char *text)
+/* disk_same_format - whether the format file has our parameters. */
+static bool disk_same_format(int fd, const char *text)
 {
 	char was[128];
 	ssize_t n = pread(fd, was, sizeof(was), 0);
@@ -187,7 +188,8 @@ static int lock_shared(const struct disk_cache *d, const char *dir, struct err *
 			return err_sys(e, errno, "cannot lock cache directory '%s'", dir);
 		if (i == LOCK_TRIES)
 			return err_set(e, -EBUSY,
-				       "cache directory '%s' is locked by another process", dir);
+				       "cache directory '%s' is locked by another process",
+				       dir);
 		(void)nanosleep(&(struct timespec){.tv_nsec = LOCK_MS * 1000000L}, NULL);
 	}
 	return 0;
@@ -201,12 +203,12 @@ static int share(struct disk_cache *d, const char *dir, int format, const char *
 	bool alone = flock(d->lock, LOCK_EX | LOCK_NB) == 0;
 	int rc = 0;
 
-	if (alone && !disk_cache_same_format(format, text))
+	if (alone && !disk_same_format(format, text))
 		rc = begin_anew(d, format, text, e);
 	if (!rc)
 		rc = lock_shared(d, dir, e);
 	/* the lock is not upgraded atomically: another process may have recreated them meanwhile */
-	if (!rc && !disk_cache_same_format(format, text))
+	if (!rc && !disk_same_format(format, text))
 		rc = err_set(e, -EBUSY,
 			     "cache directory '%s' is used by a mount with another cache_size: "
 			     "give both the same",
@@ -216,7 +218,7 @@ static int share(struct disk_cache *d, const char *dir, int format, const char *
 
 static int open_parts(struct disk_cache *d, const char *dir, struct err *e)
 {
-	auto_fd int format = disk_cache_open_file(d->dir, "format", e);
+	auto_fd int format = disk_open_file(d->dir, "format", e);
 	char text[128];
 
 	if (format < 0)
@@ -225,12 +227,12 @@ static int open_parts(struct disk_cache *d, const char *dir, struct err *e)
 		       "nczarrfs cache 1\n%" PRIu64 " sets of %zu\n%" PRIu64 " sets of %zu\n",
 		       d->parts[0].sets, d->parts[0].room, d->parts[1].sets, d->parts[1].room);
 	for (size_t i = 0; i < 2; i++) {
-		struct disk_cache_part *p = &d->parts[i];
+		struct disk_part *p = &d->parts[i];
 
-		p->tags = disk_cache_open_file(d->dir, i ? "tags-1" : "tags-0", e);
+		p->tags = disk_open_file(d->dir, i ? "tags-1" : "tags-0", e);
 		if (p->tags < 0)
 			return p->tags;
-		p->data = disk_cache_open_file(d->dir, i ? "data-1" : "data-0", e);
+		p->data = disk_open_file(d->dir, i ? "data-1" : "data-0", e);
 		if (p->data < 0)
 			return p->data;
 	}
@@ -256,9 +258,9 @@ int disk_cache_open(const char *dir, uint64_t max_bytes, struct disk_cache **ret
 
 		d->parts[i].sets = u64_max(1, bytes / WAYS / (TAG + HEAD + d->parts[i].room));
 	}
-	rc = d->dir = disk_cache_open_dir(dir, e);
+	rc = d->dir = disk_open_dir(dir, e);
 	if (rc >= 0)
-		rc = d->lock = disk_cache_open_file(d->dir, "lock", e);
+		rc = d->lock = disk_open_file(d->dir, "lock", e);
 	if (rc >= 0)
 		rc = open_parts(d, dir, e);
 	if (rc < 0) {
@@ -292,7 +294,7 @@ void disk_cache_close(struct disk_cache *d)
 
 /* ---- which block ---- */
 
-static bool disk_cache_add_text(EVP_MD_CTX *m, const char *text)
+static bool disk_add_text(EVP_MD_CTX *m, const char *text)
 {
 	uint8_t n[4];
 
@@ -313,12 +315,12 @@ static bool ident_of(struct disk_cache *d, const char *name, const char *key,
 		     struct ident *ret)
 {
 	EVP_MD_CTX *m = EVP_MD_CTX_new();
-	bool ok = m && EVP_DigestInit_ex(m, EVP_sha256(), NULL) &&
-		  disk_cache_add_text(m, name) && disk_cache_add_text(m, key) &&
-		  add_number(m, version != NULL) && add_number(m, block);
+	bool ok = m && EVP_DigestInit_ex(m, EVP_sha256(), NULL) && disk_add_text(m, name) &&
+		  disk_add_text(m, key) && add_number(m, version != NULL) &&
+		  add_number(m, block);
 
 	if (ok && version)
-		ok = disk_cache_add_text(m, version->etag) && add_number(m, version->size) &&
+		ok = disk_add_text(m, version->etag) && add_number(m, version->size) &&
 		     add_number(m, (uint64_t)version->changed) && add_number(m, version->weak);
 	ok = ok && EVP_DigestFinal_ex(m, ret->digest, NULL);
 	EVP_MD_CTX_free(m);
@@ -353,7 +355,7 @@ static bool write_tag(const struct ident *id, size_t way, const uint8_t *tag, ui
 	return io_pwrite(id->p->tags, t, TAG, (id->set * WAYS + way) * TAG, NULL) == 0;
 }
 
-static off_t disk_cache_slot_at(const struct ident *id, size_t way)
+static off_t disk_slot_at(const struct ident *id, size_t way)
 {
 	return (off_t)((id->set * WAYS + way) * (HEAD + id->p->room));
 }
@@ -367,13 +369,13 @@ static size_t find_way(const struct ident *id, const uint8_t *tags, size_t from)
 
 /* ---- reading ---- */
 
-/* disk_cache_read_slot - whether the slot has this block, undamaged. */
-static bool disk_cache_read_slot(const struct ident *id, size_t way, uint8_t *out, size_t cap,
-				 size_t *ret_len)
+/* disk_read_slot - whether the slot has this block, undamaged. */
+static bool disk_read_slot(const struct ident *id, size_t way, uint8_t *out, size_t cap,
+			   size_t *ret_len)
 {
 	uint8_t head[HEAD];
 	struct iovec v[2] = {{head, HEAD}, {out, cap}};
-	ssize_t n = preadv(id->p->data, v, cap ? 2 : 1, disk_cache_slot_at(id, way));
+	ssize_t n = preadv(id->p->data, v, cap ? 2 : 1, disk_slot_at(id, way));
 	uint32_t len;
 
 	if (n < HEAD || memcmp(head, magic, 8) != 0 ||
@@ -419,7 +421,7 @@ bool disk_cache_get(struct disk_cache *d, const char *name, const char *key,
 		return false;
 	for (size_t way = find_way(&id, tags, 0); way < WAYS;
 	     way = find_way(&id, tags, way + 1)) {
-		good = disk_cache_read_slot(&id, way, out, cap, ret_len);
+		good = disk_read_slot(&id, way, out, cap, ret_len);
 		after_read(&id, way, tags, good);
 		if (good)
 			return true;
@@ -429,7 +431,7 @@ bool disk_cache_get(struct disk_cache *d, const char *name, const char *key,
 
 /* ---- writing ---- */
 
-static size_t disk_cache_oldest(const uint8_t *tags)
+static size_t disk_oldest(const uint8_t *tags)
 {
 	size_t way = 0;
 
@@ -456,7 +458,7 @@ static bool fill_slot(const struct ident *id, size_t way, const uint8_t *data, s
 	memcpy(&v[1].iov_base, &data, sizeof(data)); /* it is only read */
 	if (!write_tag(id, way, NULL, 0))
 		return false;
-	n = pwritev(id->p->data, v, len ? 2 : 1, disk_cache_slot_at(id, way));
+	n = pwritev(id->p->data, v, len ? 2 : 1, disk_slot_at(id, way));
 	return n == (ssize_t)(HEAD + len) && write_tag(id, way, id->tag, now_us(id->d));
 }
 
@@ -475,7 +477,7 @@ void disk_cache_put(struct disk_cache *d, const char *name, const char *key,
 	if (read_tags(&id, tags)) {
 		way = find_way(&id, tags, 0);
 		if (way == WAYS)
-			way = disk_cache_oldest(tags);
+			way = disk_oldest(tags);
 		else if (version)
 			way = WAYS; /* the same bytes, or damage that its checksum finds */
 		if (way < WAYS && !fill_slot(&id, way, data, len))

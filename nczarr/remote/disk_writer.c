@@ -16,8 +16,8 @@
 #define INFO_BLOCK 0
 #define INFO_MAX (OBJECT_ETAG_MAX + 32)
 
-/* disk_writer_item - a queued write. */
-struct disk_writer_item {
+/* disk_item - a queued write. */
+struct disk_item {
 	struct list_link in; /* keeper.queue */
 	const char *root;
 	struct ext *x; /* a reference */
@@ -36,7 +36,7 @@ struct keeper {
 
 /* ---- the stored info ---- */
 
-static size_t disk_writer_pack(const struct object_info *i, uint8_t out[INFO_MAX])
+static size_t disk_pack(const struct object_info *i, uint8_t out[INFO_MAX])
 {
 	size_t n = strnlen(i->etag, OBJECT_ETAG_MAX - 1);
 
@@ -113,7 +113,7 @@ uint8_t *keep_read(struct cache_lookup *l, const struct object_info *info, uint6
 
 /* ---- writing ---- */
 
-static void write_item(struct object_cache *c, const struct disk_writer_item *it)
+static void write_item(struct object_cache *c, const struct disk_item *it)
 {
 	uint8_t b[INFO_MAX];
 	uint64_t off = (it->x->off + RC_BLOCK - 1) / RC_BLOCK * RC_BLOCK;
@@ -127,7 +127,7 @@ static void write_item(struct object_cache *c, const struct disk_writer_item *it
 				       it->x->data + (off - it->x->off), n);
 	}
 	disk_cache_put(c->disk, it->root, it->key, NULL, INFO_BLOCK, b,
-		       disk_writer_pack(&it->info, b));
+		       disk_pack(&it->info, b));
 }
 
 static void *keep_main(void *arg)
@@ -137,13 +137,13 @@ static void *keep_main(void *arg)
 
 	(void)pthread_mutex_lock(&k->lock);
 	while (!list_empty(&k->queue) || !k->ending) {
-		struct disk_writer_item *it;
+		struct disk_item *it;
 
 		if (list_empty(&k->queue)) {
 			(void)pthread_cond_wait(&k->work, &k->lock);
 			continue;
 		}
-		it = CONTAINER_OF(k->queue.next, struct disk_writer_item, in);
+		it = CONTAINER_OF(k->queue.next, struct disk_item, in);
 		list_remove(&it->in);
 		(void)pthread_mutex_unlock(&k->lock);
 		write_item(c, it);
@@ -162,20 +162,19 @@ void keep_write(struct cache_lookup *l, struct ext *x, const struct object_info 
 {
 	struct object_cache *c = l->st->cache;
 	struct keeper *k = c->keeper;
-	struct disk_writer_item *it;
+	struct disk_item *it;
 
 	if (!k || info->size == UINT64_MAX || (!info->etag[0] && !info->changed))
 		return;
 	it = alloc_array(1, sizeof(*it) + l->len + 1);
 	if (!it)
 		return; /* it is not stored then */
-	*it = (struct disk_writer_item){.root = l->st->root->name, .x = x, .info = *info};
+	*it = (struct disk_item){.root = l->st->root->name, .x = x, .info = *info};
 	memcpy(it->key, l->key, l->len);
 	(void)pthread_mutex_lock(&k->lock);
 	if (!k->running)
 		k->running = object_cache_thread(&k->thread, keep_main, c);
-	if (!k->running ||
-	    k->bytes + x->len > c->limit / 2) { /* the disk is too slow */
+	if (!k->running || k->bytes + x->len > c->limit / 2) { /* the disk is too slow */
 		(void)pthread_mutex_unlock(&k->lock);
 		free(it);
 		return;

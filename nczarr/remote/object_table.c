@@ -59,7 +59,7 @@ void table_release(struct object_cache *c)
 	}
 }
 
-static uint64_t object_table_hash_of(uint64_t seed, const char *key, size_t len)
+static uint64_t table_hash_of(uint64_t seed, const char *key, size_t len)
 {
 	uint64_t h = seed;
 
@@ -86,7 +86,7 @@ struct cache_root *rc_root(struct object_cache *c, const char *name)
 		r = alloc_array(1, sizeof(*r) + n);
 		if (r) {
 			memcpy(r->name, name, n);
-			r->seed = object_table_hash_of(n, name, n);
+			r->seed = table_hash_of(n, name, n);
 			r->next = c->roots;
 			c->roots = r;
 		}
@@ -99,13 +99,13 @@ struct cache_lookup look_at(struct rstore *st, const char *key, size_t len)
 {
 	struct cache_lookup l = {.st = st, .key = key, .len = len};
 
-	l.hash = object_table_hash_of(st->root->seed, key, len);
+	l.hash = table_hash_of(st->root->seed, key, len);
 	l.shard = &st->cache->shards[l.hash >> 32 & (RC_SHARDS - 1)];
 	return l;
 }
 
-/* object_table_grow - keep chains short, if memory permits. */
-static void object_table_grow(struct cache_shard *s)
+/* table_grow - keep chains short, if memory permits. */
+static void table_grow(struct cache_shard *s)
 {
 	size_t n = s->n_buckets * 2;
 	struct cached_object **to;
@@ -152,8 +152,8 @@ static size_t drop_from(struct cache_shard *s, size_t bucket)
 	return seen;
 }
 
-/* object_table_make_room - drop entries that were not used recently. */
-static void object_table_make_room(struct cache_shard *s, uint64_t limit)
+/* table_make_room - drop entries that were not used recently. */
+static void table_make_room(struct cache_shard *s, uint64_t limit)
 {
 	size_t tried = 0;
 
@@ -163,13 +163,13 @@ static void object_table_make_room(struct cache_shard *s, uint64_t limit)
 	}
 }
 
-static struct cached_object *object_table_add(struct cache_lookup *l)
+static struct cached_object *table_add(struct cache_lookup *l)
 {
 	struct cache_shard *s = l->shard;
 	struct cached_object *o;
 
-	object_table_make_room(s, l->st->cache->shard_limit);
-	object_table_grow(s);
+	table_make_room(s, l->st->cache->shard_limit);
+	table_grow(s);
 	o = alloc_array(1, sizeof(*o) + l->len + 1);
 	if (!o)
 		return NULL;
@@ -195,7 +195,7 @@ struct cached_object *look_find(struct cache_lookup *l, bool make)
 		     memcmp(o->key, l->key, l->len) != 0))
 		o = o->chain;
 	if (!o && make)
-		o = object_table_add(l);
+		o = table_add(l);
 	if (o)
 		o->recent = true;
 	l->obj = o;

@@ -17,9 +17,9 @@
 #define WAITING_MOST 64           /* ranges that wait for an answer and are passed over */
 #define GAP ((uint64_t)256 << 10) /* to fetch an unused gap costs less than another request */
 
-/* remote_prefetch_answer - state of a range: complete, the next request can start now, it waits
+/* prefetch_answer - state of a range: complete, the next request can start now, it waits
  * for an answer, or for room. */
-enum remote_prefetch_answer { DONE, MORE, LATER, BLOCKED };
+enum prefetch_answer { DONE, MORE, LATER, BLOCKED };
 
 /* prefetch_range - a range that store_want() announced. */
 struct prefetch_range {
@@ -112,9 +112,9 @@ static bool covered(const struct cached_object *o, uint64_t from, uint64_t to)
 	return true;
 }
 
-/* remote_prefetch_span - the bytes of a known object that a range covers. */
-static void remote_prefetch_span(const struct cached_object *o, const struct store_range *r,
-				 uint64_t *ret_from, uint64_t *ret_to)
+/* prefetch_span - the bytes of a known object that a range covers. */
+static void prefetch_span(const struct cached_object *o, const struct store_range *r,
+			  uint64_t *ret_from, uint64_t *ret_to)
 {
 	bool tail = r->off == UINT64_MAX;
 	uint64_t from = tail ? o->size - u64_min(r->len, o->size) : u64_min(r->off, o->size);
@@ -134,7 +134,7 @@ static bool prefetch_needless(struct rstore *st, const struct store_range *r)
 	if (look_find(&l, false) && obj_is_racy(st, l.obj->known_at)) {
 		yes = l.obj->state == OBJ_ABSENT;
 		if (l.obj->state == OBJ_THERE) {
-			remote_prefetch_span(l.obj, r, &from, &to);
+			prefetch_span(l.obj, r, &from, &to);
 			yes = l.obj->size == UINT64_MAX || covered(l.obj, from, to);
 		}
 	}
@@ -142,10 +142,9 @@ static bool prefetch_needless(struct rstore *st, const struct store_range *r)
 	return yes;
 }
 
-/* remote_prefetch_ask - prepare the request for the info of an unknown object, with the wanted
+/* prefetch_ask - prepare the request for the info of an unknown object, with the wanted
  * bytes of it. The shard is locked. */
-static int remote_prefetch_ask(struct cache_lookup *l, const struct prefetch_range *w,
-			       struct job *ret)
+static int prefetch_ask(struct cache_lookup *l, const struct prefetch_range *w, struct job *ret)
 {
 	uint64_t head = rc_beginning(l->st, l->key), from = w->off / RC_BLOCK * RC_BLOCK, end;
 
@@ -158,9 +157,9 @@ static int remote_prefetch_ask(struct cache_lookup *l, const struct prefetch_ran
 
 /* begin_known - prepare a request for the missing part of [from, to), or, if all of it is cached
  * but the info is too old, for the info. The shard is locked. */
-static enum remote_prefetch_answer begin_known(struct cache_lookup *l, struct prefetch_range *w,
-					       uint64_t from, uint64_t to, struct job *ret,
-					       size_t *ret_n)
+static enum prefetch_answer begin_known(struct cache_lookup *l, struct prefetch_range *w,
+					uint64_t from, uint64_t to, struct job *ret,
+					size_t *ret_n)
 {
 	struct object_cache *c = l->st->cache;
 
@@ -179,14 +178,14 @@ static enum remote_prefetch_answer begin_known(struct cache_lookup *l, struct pr
 	return *ret_n ? MORE : DONE;
 }
 
-/* remote_prefetch_begin - start one request for w, if something is missing. */
-static enum remote_prefetch_answer remote_prefetch_begin(struct prefetch_range *w)
+/* prefetch_begin - start one request for w, if something is missing. */
+static enum prefetch_answer prefetch_begin(struct prefetch_range *w)
 {
 	struct rstore *st = w->st;
 	struct cache_lookup l = look_at(st, w->key, w->key_len);
 	struct store_range r = {w->key, w->off, w->len};
 	uint64_t from = 0, to = 0;
-	enum remote_prefetch_answer a = DONE;
+	enum prefetch_answer a = DONE;
 	size_t n = 0;
 	struct job j;
 
@@ -196,7 +195,7 @@ static enum remote_prefetch_answer remote_prefetch_begin(struct prefetch_range *
 	if (!look_find(&l, true)) {
 		a = DONE; /* out of memory */
 	} else if (l.obj->state == OBJ_THERE) {
-		remote_prefetch_span(l.obj, &r, &from, &to);
+		prefetch_span(l.obj, &r, &from, &to);
 		if (l.obj->asking)
 			a = LATER;
 		else if (l.obj->size != UINT64_MAX)
@@ -207,7 +206,7 @@ static enum remote_prefetch_answer remote_prefetch_begin(struct prefetch_range *
 		l.obj->state = OBJ_UNKNOWN;
 		a = rc_may_start(st->cache, rc_guess(st, w->key)) ? LATER : BLOCKED;
 		w->asked = a == LATER;
-		n = w->asked && remote_prefetch_ask(&l, w, &j) == 0;
+		n = w->asked && prefetch_ask(&l, w, &j) == 0;
 	}
 	(void)pthread_mutex_unlock(&l.shard->lock);
 	if (n == 0)
@@ -219,13 +218,13 @@ static enum remote_prefetch_answer remote_prefetch_begin(struct prefetch_range *
 	return BLOCKED;
 }
 
-/* remote_prefetch_serve - start all requests for w that may start now. */
-static enum remote_prefetch_answer remote_prefetch_serve(struct prefetch_range *w)
+/* prefetch_serve - start all requests for w that may start now. */
+static enum prefetch_answer prefetch_serve(struct prefetch_range *w)
 {
-	enum remote_prefetch_answer a;
+	enum prefetch_answer a;
 
 	do
-		a = remote_prefetch_begin(w);
+		a = prefetch_begin(w);
 	while (a == MORE);
 	return a;
 }
@@ -236,7 +235,7 @@ static enum remote_prefetch_answer remote_prefetch_serve(struct prefetch_range *
 static void round_locked(struct prefetcher *q)
 {
 	struct list_link kept;
-	enum remote_prefetch_answer a = DONE;
+	enum prefetch_answer a = DONE;
 
 	list_init(&kept);
 	for (size_t n = 0;
@@ -246,7 +245,7 @@ static void round_locked(struct prefetcher *q)
 
 		list_remove(&w->in);
 		(void)pthread_mutex_unlock(&q->lock);
-		a = remote_prefetch_serve(w);
+		a = prefetch_serve(w);
 		(void)pthread_mutex_lock(&q->lock);
 		if (a == DONE)
 			prefetch_drop(q, w);

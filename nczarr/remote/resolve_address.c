@@ -21,7 +21,7 @@ enum { NAMES_SHOWN = 5 }; /* names listed of a folder that is no dataset */
 
 /* An object, with the store that contains it. */
 
-struct resolve_address_owner {
+struct address_owner {
 	struct blob base;
 	struct blob *inner; /* of the store */
 	struct store *store;
@@ -29,7 +29,7 @@ struct resolve_address_owner {
 
 static void owner_close(struct blob *b)
 {
-	struct resolve_address_owner *o = CONTAINER_OF(b, struct resolve_address_owner, base);
+	struct address_owner *o = CONTAINER_OF(b, struct address_owner, base);
 
 	blob_close(o->inner);
 	store_close(o->store);
@@ -38,24 +38,22 @@ static void owner_close(struct blob *b)
 
 static int owner_read(struct blob *b, uint64_t off, uint8_t *out, size_t len, struct err *e)
 {
-	return blob_read(CONTAINER_OF(b, struct resolve_address_owner, base)->inner, off, out,
-			 len, e);
+	return blob_read(CONTAINER_OF(b, struct address_owner, base)->inner, off, out, len, e);
 }
 
 static void owner_want(struct blob *b, const struct blob_part *parts, size_t n)
 {
-	blob_want(CONTAINER_OF(b, struct resolve_address_owner, base)->inner, parts, n);
+	blob_want(CONTAINER_OF(b, struct address_owner, base)->inner, parts, n);
 }
 
 static int owner_check(struct blob *b, bool remote, struct err *e)
 {
-	return blob_check(CONTAINER_OF(b, struct resolve_address_owner, base)->inner, remote,
-			  e);
+	return blob_check(CONTAINER_OF(b, struct address_owner, base)->inner, remote, e);
 }
 
 static void owner_forget(struct blob *b)
 {
-	blob_forget(CONTAINER_OF(b, struct resolve_address_owner, base)->inner);
+	blob_forget(CONTAINER_OF(b, struct address_owner, base)->inner);
 }
 
 static const struct blob_ops owner_ops = {
@@ -187,7 +185,7 @@ static bool is_page(struct store *s, const char *key, uint64_t size)
 static int file_in(struct store *s, const struct remote_target *t, const char *name,
 		   struct source_at *ret, struct err *e)
 {
-	struct resolve_address_owner *o;
+	struct address_owner *o;
 	struct store_stat st;
 	int rc = store_stat(s, name, &st, e);
 
@@ -322,8 +320,8 @@ struct some {
 	size_t n;
 };
 
-static bool resolve_address_add_name(void *arg, const char *name, bool is_dir,
-				     const struct store_stat *st)
+static bool address_add_name(void *arg, const char *name, bool is_dir,
+			     const struct store_stat *st)
 {
 	struct some *s = arg;
 
@@ -342,7 +340,7 @@ static int not_there(struct store *s, const struct remote_target *t, struct err 
 	int rc = -ENOENT;
 
 	buf_init(&some.text, 300);
-	if (!s->unlisted && store_list(s, "", false, resolve_address_add_name, &some, NULL) < 0)
+	if (!s->unlisted && store_list(s, "", false, address_add_name, &some, NULL) < 0)
 		some.n = 0;
 	buf_putc(&some.text, '\0');
 	if (some.n)

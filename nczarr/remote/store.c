@@ -20,19 +20,19 @@
 #include "base/observe/metrics.h"
 #include "nczarr/nczarr.h"
 
-#define TRIES 100                /* reads of an object that changes during each of them */
-#define FOLDER_VERSION 1         /* the same for all folders: only their members have versions */
+#define TRIES 100        /* reads of an object that changes during each of them */
+#define FOLDER_VERSION 1 /* the same for all folders: only their members have versions */
 #define NEAR ((uint64_t)1 << 20) /* tolerance for reordered readahead */
 #define RUN_LEAST ((uint64_t)256 << 10)
 #define DOC_MOST ((uint64_t)16 << 20) /* largest metadata document to fetch in one request */
 #define WINDOW ((uint64_t)64 << 20)
 
-static struct rstore *remote_store_of(struct store *s)
+static struct rstore *remote_of(struct store *s)
 {
 	return CONTAINER_OF(s, struct rstore, base);
 }
 
-static int remote_store_absent(const char *key, struct err *e)
+static int remote_absent(const char *key, struct err *e)
 {
 	return err_set(e, -ENOENT, "'%s': not found", key);
 }
@@ -50,11 +50,10 @@ static struct object_query beginning(struct rstore *st, const char *key)
 	return (struct object_query){OBJECT_PART, 0, rc_beginning(st, key)};
 }
 
-/* remote_store_ask - request the info of l->obj, or wait for the request in flight. Called with
+/* remote_ask - request the info of l->obj, or wait for the request in flight. Called with
  * the shard locked, returns with it unlocked. -EAGAIN: look it up again; -EKEYEXPIRED: send it
  * again. */
-static int remote_store_ask(struct cache_lookup *l, const struct object_query *query,
-			    struct err *e)
+static int remote_ask(struct cache_lookup *l, const struct object_query *query, struct err *e)
 {
 	struct ext *x = l->obj->asking;
 	struct job j;
@@ -99,12 +98,12 @@ static int know(struct cache_lookup *l, const struct object_query *query, struct
 			if (o->state == OBJ_THERE)
 				return 0;
 			(void)pthread_mutex_unlock(&l->shard->lock);
-			return remote_store_absent(l->key, e);
+			return remote_absent(l->key, e);
 		}
 		if (!o || (o->state == OBJ_UNKNOWN && !o->asking)) {
 			(void)pthread_mutex_unlock(&l->shard->lock);
 			if (look_absent(l->st, l->key))
-				return remote_store_absent(l->key, e);
+				return remote_absent(l->key, e);
 			(void)pthread_mutex_lock(&l->shard->lock);
 			o = look_find(l, true);
 			if (!o) {
@@ -114,7 +113,7 @@ static int know(struct cache_lookup *l, const struct object_query *query, struct
 		}
 		if (o->state == OBJ_ABSENT && !o->asking)
 			o->state = OBJ_UNKNOWN; /* too old */
-		rc = remote_store_ask(l, query, e);
+		rc = remote_ask(l, query, e);
 		if (cancel_requested())
 			return err_set(e, -EINTR, "'%s': cancelled while waiting", l->key);
 		if (rc != -EAGAIN && rc != -EKEYEXPIRED)
@@ -168,7 +167,7 @@ static int stat_folder(struct cache_lookup *l, bool believe, struct store_stat *
 		(void)pthread_mutex_unlock(&l->shard->lock);
 	}
 	if (folder != FOLDER_IS)
-		return remote_store_absent(l->key, e);
+		return remote_absent(l->key, e);
 	*ret = (struct store_stat){.is_dir = true, .version = FOLDER_VERSION};
 	return 0;
 }
@@ -182,7 +181,7 @@ static void from_obj(const struct cached_object *o, struct store_stat *ret)
 	};
 }
 
-static int remote_store_size_of(const struct cached_object *o, const char *key, struct err *e)
+static int remote_size_of(const struct cached_object *o, const char *key, struct err *e)
 {
 	if (o->size != UINT64_MAX)
 		return 0;
@@ -191,8 +190,8 @@ static int remote_store_size_of(const struct cached_object *o, const char *key, 
 
 static int remote_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
-	struct cache_lookup l = look_at(remote_store_of(s), key, strlen(key));
-	struct object_query query = beginning(remote_store_of(s), key);
+	struct cache_lookup l = look_at(remote_of(s), key, strlen(key));
+	struct object_query query = beginning(remote_of(s), key);
 	int rc;
 
 	if (!*key || known_folder(&l) == FOLDER_IS) {
@@ -204,7 +203,7 @@ static int remote_stat(struct store *s, const char *key, struct store_stat *ret,
 		return stat_folder(&l, true, ret, e);
 	if (rc < 0)
 		return rc;
-	rc = remote_store_size_of(l.obj, key, e);
+	rc = remote_size_of(l.obj, key, e);
 	from_obj(l.obj, ret);
 	(void)pthread_mutex_unlock(&l.shard->lock);
 	return rc;
@@ -222,8 +221,8 @@ static void hand_out(struct ext *x, uint64_t off, uint8_t *out, uint64_t n)
 		rc_settle(x);
 }
 
-/* remote_store_reading - a read in progress: [pos, end) is missing. */
-struct remote_store_reading {
+/* remote_reading - a read in progress: [pos, end) is missing. */
+struct remote_reading {
 	struct cache_lookup l;
 	uint64_t off, pos, end;
 	uint8_t *out; /* destination of byte pos */
@@ -233,7 +232,7 @@ struct remote_store_reading {
 
 /* next_ext - the extent with byte pos, with a reference; jobs gets the requests for missing bytes
  * of the readahead window. The shard is locked. NULL: out of memory. */
-static struct ext *next_ext(struct remote_store_reading *r, struct job *jobs, size_t *ret_n)
+static struct ext *next_ext(struct remote_reading *r, struct job *jobs, size_t *ret_n)
 {
 	struct cached_object *o = r->l.obj;
 	uint64_t window = u64_min(WINDOW, r->l.st->cache->limit / 4);
@@ -248,7 +247,7 @@ static struct ext *next_ext(struct remote_store_reading *r, struct job *jobs, si
 }
 
 /* copy_next - copy the bytes of the extent at pos. The shard is locked, also if it returns 0. */
-static int copy_next(struct remote_store_reading *r, struct err *e)
+static int copy_next(struct remote_reading *r, struct err *e)
 {
 	struct job jobs[RC_JOBS];
 	size_t n = 0;
@@ -286,9 +285,9 @@ static int copy_next(struct remote_store_reading *r, struct err *e)
 	return rc;
 }
 
-/* remote_store_in_order - after sequential reads of a large object, prefetch as much as was read
+/* remote_in_order - after sequential reads of a large object, prefetch as much as was read
  * of it. The shard is locked. */
-static void remote_store_in_order(struct remote_store_reading *r)
+static void remote_in_order(struct remote_reading *r)
 {
 	struct cached_object *o = r->l.obj;
 	uint64_t most = r->l.st->cache->prefetch_limit / 2;
@@ -305,14 +304,14 @@ static void remote_store_in_order(struct remote_store_reading *r)
 	o->run_end = r->end + r->run;
 }
 
-static int remote_store_stale(const char *key, struct err *e)
+static int remote_stale(const char *key, struct err *e)
 {
 	return err_set(e, -ESTALE, "'%s' was changed while it was read", key);
 }
 
 /* read_bytes - read [off, off + len) of one version; version 0: of the current one. */
 static int read_bytes(struct rstore *st, const char *key, const struct object_query *query,
-		      struct remote_store_reading *r, struct err *e)
+		      struct remote_reading *r, struct err *e)
 {
 	int rc = 0;
 
@@ -324,9 +323,9 @@ static int read_bytes(struct rstore *st, const char *key, const struct object_qu
 		/* obj_forget() after damage elsewhere in the object gives it a new gen: its
 		 * version decides */
 		if (r->pos > r->off && r->l.obj->gen != r->gen && !r->version)
-			rc = remote_store_stale(key, e);
+			rc = remote_stale(key, e);
 		else if (r->version && r->l.obj->version != r->version)
-			rc = remote_store_stale(key, e);
+			rc = remote_stale(key, e);
 		else if (r->end > r->l.obj->size)
 			rc = err_set(e, -EIO,
 				     "'%s' ends at %" PRIu64 ", before offset %" PRIu64, key,
@@ -339,7 +338,7 @@ static int read_bytes(struct rstore *st, const char *key, const struct object_qu
 			return rc;
 		}
 		if (r->pos == r->off && tries == 0)
-			remote_store_in_order(r);
+			remote_in_order(r);
 		rc = copy_next(r, e);
 		if (rc == 0 && r->pos == r->end)
 			return 0;
@@ -353,14 +352,12 @@ static int read_bytes(struct rstore *st, const char *key, const struct object_qu
 	return err_set(e, -EIO, "'%s' changes too often", key);
 }
 
-/* remote_store_part - read a range of an object. */
-static int remote_store_part(struct rstore *st, const char *key, struct store_io *io,
-			     struct err *e)
+/* remote_part - read a range of an object. */
+static int remote_part(struct rstore *st, const char *key, struct store_io *io, struct err *e)
 {
 	const uint64_t end = io->off + io->len;
 	struct object_query query = beginning(st, key);
-	struct remote_store_reading r = {
-		.off = io->off, .pos = io->off, .end = end, .out = io->to};
+	struct remote_reading r = {.off = io->off, .pos = io->off, .end = end, .out = io->to};
 	int rc;
 
 	if (end > query.len) /* the request for the wanted bytes also returns the info */
@@ -375,14 +372,13 @@ static int remote_store_part(struct rstore *st, const char *key, struct store_io
 	return rc;
 }
 
-/* remote_store_whole - read a whole object, in one request if it is small. */
-static int remote_store_whole(struct rstore *st, const char *key, struct store_io *io,
-			      struct err *e)
+/* remote_whole - read a whole object, in one request if it is small. */
+static int remote_whole(struct rstore *st, const char *key, struct store_io *io, struct err *e)
 {
 	struct cache_lookup l = look_at(st, key, strlen(key));
 	uint64_t most = st->cache->head, size;
 	struct object_query query = {OBJECT_ALL, 0, 0};
-	struct remote_store_reading r = {0};
+	struct remote_reading r = {0};
 	int rc;
 
 	if (zarr_doc_key(key)) /* documents are rarely fetched in parallel */
@@ -391,7 +387,7 @@ static int remote_store_whole(struct rstore *st, const char *key, struct store_i
 	rc = know(&l, &query, e);
 	if (rc < 0)
 		return rc;
-	rc = remote_store_size_of(l.obj, key, e);
+	rc = remote_size_of(l.obj, key, e);
 	size = l.obj->size;
 	r.version = io->version = l.obj->version;
 	(void)pthread_mutex_unlock(&l.shard->lock);
@@ -406,14 +402,14 @@ static int remote_store_whole(struct rstore *st, const char *key, struct store_i
 
 static int remote_read(struct store *s, const char *key, struct store_io *io, struct err *e)
 {
-	struct rstore *st = remote_store_of(s);
+	struct rstore *st = remote_of(s);
 
-	return io->out ? remote_store_whole(st, key, io, e) : remote_store_part(st, key, io, e);
+	return io->out ? remote_whole(st, key, io, e) : remote_part(st, key, io, e);
 }
 
 /* ---- listing ---- */
 
-struct remote_store_listing {
+struct remote_listing {
 	struct rstore *st;
 	const char *key;
 	store_emit *emit;
@@ -422,9 +418,9 @@ struct remote_store_listing {
 	bool any, stopped;
 };
 
-/* remote_store_learn - cache one name of a listing. */
-static void remote_store_learn(const struct remote_store_listing *g, const char *name,
-			       bool is_dir, const struct object_info *info)
+/* remote_learn - cache one name of a listing. */
+static void remote_learn(const struct remote_listing *g, const char *name, bool is_dir,
+			 const struct object_info *info)
 {
 	char path[STORE_KEY_MAX + 1];
 	int n = snprintf(path, sizeof(path), "%s%s%s", g->key, *g->key ? "/" : "", name);
@@ -449,14 +445,14 @@ static void remote_store_learn(const struct remote_store_listing *g, const char 
 	(void)pthread_mutex_unlock(&l.shard->lock);
 }
 
-static bool remote_store_emit_one(void *arg, const char *name, bool is_dir,
-				  const struct object_info *info)
+static bool remote_emit_one(void *arg, const char *name, bool is_dir,
+			    const struct object_info *info)
 {
-	struct remote_store_listing *g = arg;
+	struct remote_listing *g = arg;
 	struct store_stat st = {.is_dir = is_dir, .version = FOLDER_VERSION};
 
 	g->any = true;
-	remote_store_learn(g, name, is_dir, info);
+	remote_learn(g, name, is_dir, info);
 	if (!is_dir && info) {
 		st.size = info->size;
 		st.version = info->version ? info->version : object_version(info);
@@ -469,8 +465,8 @@ static bool remote_store_emit_one(void *arg, const char *name, bool is_dir,
 static int remote_list(struct store *s, const char *key, bool want_stat NZ_UNUSED,
 		       store_emit *emit, void *arg, struct err *e)
 {
-	struct rstore *st = remote_store_of(s);
-	struct remote_store_listing g = {
+	struct rstore *st = remote_of(s);
+	struct remote_listing g = {
 		.st = st, .key = key, .emit = emit, .arg = arg, .began = clock_ns()};
 	uint64_t drops = atomic_load(&st->root->drops);
 	struct cache_lookup l = look_at(st, key, strlen(key));
@@ -479,9 +475,9 @@ static int remote_list(struct store *s, const char *key, bool want_stat NZ_UNUSE
 	if (s->unlisted)
 		return err_set(e, -EOPNOTSUPP, "'%s': a web server cannot list directories",
 			       key);
-	rc = st->o->ops->list(st->o, key, false, remote_store_emit_one, &g, e);
+	rc = st->o->ops->list(st->o, key, false, remote_emit_one, &g, e);
 	if (rc == 0 && !g.any && *key)
-		rc = remote_store_absent(key, e);
+		rc = remote_absent(key, e);
 	if ((rc < 0 && rc != -ENOENT) || g.stopped)
 		return rc;
 	(void)pthread_mutex_lock(&l.shard->lock);
@@ -498,14 +494,14 @@ static int remote_list(struct store *s, const char *key, bool want_stat NZ_UNUSE
 static int remote_list_deep(struct store *s, const char *key, store_emit *emit, void *arg,
 			    struct err *e)
 {
-	struct rstore *st = remote_store_of(s);
-	struct remote_store_listing g = {
+	struct rstore *st = remote_of(s);
+	struct remote_listing g = {
 		.st = st, .key = key, .emit = emit, .arg = arg, .began = clock_ns()};
 
 	if (s->unlisted)
 		return err_set(e, -EOPNOTSUPP, "'%s': a web server cannot list directories",
 			       key);
-	return st->o->ops->list(st->o, key, true, remote_store_emit_one, &g, e);
+	return st->o->ops->list(st->o, key, true, remote_emit_one, &g, e);
 }
 
 static int remote_check(struct store *s NZ_UNUSED, struct err *e NZ_UNUSED)
@@ -535,8 +531,8 @@ static int settled(struct cache_lookup *l, struct err *e)
 
 static int remote_fresh(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
-	struct cache_lookup l = look_at(remote_store_of(s), key, strlen(key));
-	struct object_query query = beginning(remote_store_of(s), key);
+	struct cache_lookup l = look_at(remote_of(s), key, strlen(key));
+	struct object_query query = beginning(remote_of(s), key);
 	int rc;
 
 	if (!*key)
@@ -553,7 +549,7 @@ static int remote_fresh(struct store *s, const char *key, struct store_stat *ret
 		l.obj->folder = FOLDER_UNKNOWN;
 		if (l.obj->state == OBJ_THERE)
 			query.len = 0; /* no bytes: a frequent check rarely leads to a read */
-		rc = remote_store_ask(&l, &query, e);
+		rc = remote_ask(&l, &query, e);
 	} while (rc == -EKEYEXPIRED);
 	if (rc == -ENOENT)
 		return stat_folder(&l, false, ret, e);
@@ -562,10 +558,10 @@ static int remote_fresh(struct store *s, const char *key, struct store_stat *ret
 
 /* ---- writing ---- */
 
-/* remote_store_above - set the cached folder state of the parents of a key to `is`, where it is
+/* remote_above - set the cached folder state of the parents of a key to `is`, where it is
  * `was` (FOLDER_UNKNOWN: everywhere). */
-static void remote_store_above(struct rstore *st, const char *key, enum folder_state was,
-			       enum folder_state is)
+static void remote_above(struct rstore *st, const char *key, enum folder_state was,
+			 enum folder_state is)
 {
 	for (const char *p = strchr(key, '/'); p; p = strchr(p + 1, '/')) {
 		struct cache_lookup l = look_at(st, key, (size_t)(p - key));
@@ -580,9 +576,9 @@ static void remote_store_above(struct rstore *st, const char *key, enum folder_s
 	}
 }
 
-/* remote_store_condition - the ETag of an expected version. New; NULL: an error is set. */
-static char *remote_store_condition(struct rstore *st, const char *key, uint64_t version,
-				    int *ret, struct err *e)
+/* remote_condition - the ETag of an expected version. New; NULL: an error is set. */
+static char *remote_condition(struct rstore *st, const char *key, uint64_t version, int *ret,
+			      struct err *e)
 {
 	struct cache_lookup l = look_at(st, key, strlen(key));
 	struct store_stat now;
@@ -615,7 +611,7 @@ static char *remote_store_condition(struct rstore *st, const char *key, uint64_t
 static int remote_put(struct store *s, const char *key, const struct store_put *what,
 		      uint64_t *ret_version, struct err *e)
 {
-	struct rstore *st = remote_store_of(s);
+	struct rstore *st = remote_of(s);
 	struct put_condition cond = {.absent = what->absent};
 	struct cache_lookup l = look_at(st, key, strlen(key));
 	struct object_info info = {.size = UINT64_MAX};
@@ -625,7 +621,7 @@ static int remote_put(struct store *s, const char *key, const struct store_put *
 	if (!st->o->ops->put)
 		return err_set(e, -EROFS, "'%s': the server is read-only", key);
 	if (what->version) {
-		etag = remote_store_condition(st, key, what->version, &rc, e);
+		etag = remote_condition(st, key, what->version, &rc, e);
 		if (!etag)
 			return rc;
 		cond.etag = etag;
@@ -646,7 +642,7 @@ static int remote_put(struct store *s, const char *key, const struct store_put *
 	(void)pthread_mutex_unlock(&l.shard->lock);
 	if (rc < 0)
 		return rc;
-	remote_store_above(st, key, FOLDER_UNKNOWN, FOLDER_IS);
+	remote_above(st, key, FOLDER_UNKNOWN, FOLDER_IS);
 	if (ret_version)
 		*ret_version = info.version;
 	return 0;
@@ -654,7 +650,7 @@ static int remote_put(struct store *s, const char *key, const struct store_put *
 
 static int remote_remove(struct store *s, const char *key, struct err *e)
 {
-	struct rstore *st = remote_store_of(s);
+	struct rstore *st = remote_of(s);
 	struct cache_lookup l = look_at(st, key, strlen(key));
 	int rc;
 
@@ -667,13 +663,13 @@ static int remote_remove(struct store *s, const char *key, struct err *e)
 	else
 		obj_forget(&l);
 	(void)pthread_mutex_unlock(&l.shard->lock);
-	remote_store_above(st, key, FOLDER_IS, FOLDER_UNKNOWN);
+	remote_above(st, key, FOLDER_IS, FOLDER_UNKNOWN);
 	return rc;
 }
 
 static void remote_forget(struct store *s, const char *key)
 {
-	struct cache_lookup l = look_at(remote_store_of(s), key, strlen(key));
+	struct cache_lookup l = look_at(remote_of(s), key, strlen(key));
 
 	distrust(&l);
 	(void)pthread_mutex_lock(&l.shard->lock);
@@ -686,7 +682,7 @@ static void remote_forget(struct store *s, const char *key)
 
 static void remote_close(struct store *s)
 {
-	struct rstore *st = remote_store_of(s);
+	struct rstore *st = remote_of(s);
 
 	remote_prefetch_forget(st);
 	(void)pthread_mutex_lock(&st->lock);
@@ -701,7 +697,7 @@ static void remote_close(struct store *s)
 
 static void remote_want(struct store *s, const struct store_range *r, size_t n)
 {
-	remote_prefetch_request(remote_store_of(s), r, n);
+	remote_prefetch_request(remote_of(s), r, n);
 }
 
 static const struct store_ops g_ops = {

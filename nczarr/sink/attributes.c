@@ -16,33 +16,31 @@
 #define NAMES "_ARRAY_DIMENSIONS"
 #define LONG 200
 
-/* zarr_sink_attributes_node - a group or array whose attributes change. */
-struct zarr_sink_attributes_node {
+/* attrs_node - a group or array whose attributes change. */
+struct attrs_node {
 	const char *key, *from;
 	struct zs_array *za; /* NULL: a group */
 	const struct ds_array *a;
 	uint32_t array;
 };
 
-static int zarr_sink_attributes_find_node(struct zarr_sink *s, uint32_t group, uint32_t array,
-					  struct zarr_sink_attributes_node *ret, struct err *e)
+static int attrs_find_node(struct zarr_sink *s, uint32_t group, uint32_t array,
+			   struct attrs_node *ret, struct err *e)
 {
-	struct err own = ERR_INIT;
+	int rc;
 
-	e = e ? e : &own;
-	*ret = (struct zarr_sink_attributes_node){.array = array};
+	*ret = (struct attrs_node){.array = array};
 	if (array == DS_NONE) {
-		int rc = zs_has_root(s, e);
-
+		rc = zs_has_root(s, e);
 		if (rc)
 			return rc;
 		ret->key = zs_group_key(s, group, e);
 		ret->from = ret->key && !s->groups[group].is_new ? ret->key : NULL;
-		return ret->key ? 0 : e->code ? e->code : -EIO;
+		return ret->key ? 0 : e && e->code ? e->code : -EIO;
 	}
-	ret->za = zs_array_of(s, array, e);
-	if (!ret->za)
-		return e->code ? e->code : -EIO;
+	rc = zs_array_of(s, array, &ret->za, e);
+	if (rc)
+		return rc;
 	ret->a = &s->now->ds.arrays[array];
 	ret->key = ret->za->key;
 	ret->from = ret->za->was_key;
@@ -51,25 +49,13 @@ static int zarr_sink_attributes_find_node(struct zarr_sink *s, uint32_t group, u
 
 /* ---- values ---- */
 
-/* parsed - parse the output of a JSON writer; the buffer is released. */
-static int parsed(struct buf *b, json_t **ret, struct err *e)
-{
-	int rc = buf_ok(b) ? json_read(b->data, b->len, ret, e) : err_nomem(e);
-
-	buf_release(b);
-	return rc;
-}
-
 static int value_of(const struct zarr_sink *s, const struct ds_attr *a, json_t **ret,
 		    struct err *e)
 {
-	struct buf b;
-	struct jw j;
+	struct zs_made m;
 
-	buf_init(&b, ZR_DOC_MAX);
-	jw_init(&j, &b, false);
-	zr_put_attr(&j, a, s->mode == ZARR_NCZARR, s->opts.strict_json);
-	return parsed(&b, ret, e);
+	zr_put_attr(zs_made_begin(&m), a, s->mode == ZARR_NCZARR, s->opts.strict_json);
+	return zs_made_end(&m, ret, e);
 }
 
 /* set_member - v is taken; a list of one value stays a list. */
@@ -96,21 +82,19 @@ static int set_member(json_t *attrs, const struct ds_attr *a, json_t *v, struct 
 static int fill_json(const struct zarr_sink *s, const struct ds_attr *a, json_t **ret,
 		     struct err *e)
 {
-	struct buf b;
-	struct jw j;
+	struct zs_made m;
+	struct jw *j = zs_made_begin(&m);
 
-	buf_init(&b, ZR_DOC_MAX);
-	jw_init(&j, &b, false);
 	if (a->n != 1 || a->type.kind == DT_VLEN)
-		jw_null(&j);
+		jw_null(j);
 	else if (a->type.kind == DT_STRING && s->mode != ZARR_NCZARR)
-		jw_base64(&j, (const uint8_t *)(a->strings[0].len ? a->strings[0].s : "\0"),
+		jw_base64(j, (const uint8_t *)(a->strings[0].len ? a->strings[0].s : "\0"),
 			  a->strings[0].len ? a->strings[0].len : 1);
 	else if (a->type.kind == DT_STRING || a->type.kind == DT_VSTRING)
-		jw_text(&j, a->strings[0].s, a->strings[0].len);
+		jw_text(j, a->strings[0].s, a->strings[0].len);
 	else
-		zr_put_value(&j, &a->type, a->data, true, true);
-	return parsed(&b, ret, e);
+		zr_put_value(j, &a->type, a->data, true, true);
+	return zs_made_end(&m, ret, e);
 }
 
 static bool same_json(const json_t *a, const json_t *b)
@@ -126,8 +110,8 @@ static bool same_json(const json_t *a, const json_t *b)
 }
 
 /* set_fill_value - v is taken. Absent chunks keep their value. */
-static int set_fill_value(struct zarr_sink *s, const struct zarr_sink_attributes_node *n,
-			  json_t *v, struct err *e)
+static int set_fill_value(struct zarr_sink *s, const struct attrs_node *n, json_t *v,
+			  struct err *e)
 {
 	struct zs_array *za = n->za;
 	const json_t *old;
@@ -157,15 +141,15 @@ static int set_fill_value(struct zarr_sink *s, const struct zarr_sink_attributes
 }
 
 /* set_fill3 - the attribute in xarray's encoding for Zarr v3; a number if the store had one. */
-static int set_fill3(struct zarr_sink *s, const struct zarr_sink_attributes_node *n,
-		     json_t *attrs, const struct ds_attr *a, struct err *e)
+static int set_fill3(struct zarr_sink *s, const struct attrs_node *n, json_t *attrs,
+		     const struct ds_attr *a, struct err *e)
 {
 	const json_t *old = json_object_get(attrs, FILL);
 	struct ds_array one = *n->a;
 	json_t *all, *v;
 	struct zr_type3 t;
-	struct buf b;
-	struct jw j;
+	struct zs_made m;
+	struct jw *j;
 	int rc;
 
 	if (json_kind(old) == JSON_IS_NUMBER || json_kind(old) == JSON_IS_LIST ||
@@ -175,12 +159,11 @@ static int set_fill3(struct zarr_sink *s, const struct zarr_sink_attributes_node
 	}
 	one.attrs = a;
 	one.n_attrs = 1;
-	buf_init(&b, ZR_DOC_MAX);
-	jw_init(&j, &b, false);
-	jw_object(&j, false);
-	zr_put_attrs3(&j, &s->em, &one, &t);
-	jw_end(&j);
-	rc = parsed(&b, &all, e);
+	j = zs_made_begin(&m);
+	jw_object(j, false);
+	zr_put_attrs3(j, &s->em, &one, &t);
+	jw_end(j);
+	rc = zs_made_end(&m, &all, e);
 	if (rc)
 		return rc;
 	v = json_incref(json_object_get(all, FILL));
@@ -195,9 +178,8 @@ static bool by_fill_value(const struct zarr_sink *s, const json_t *attrs)
 	return s->format == 2 && s->mode != ZARR_NCZARR && json_object_get(attrs, NAMES);
 }
 
-static int zarr_sink_attributes_set_fill(struct zarr_sink *s,
-					 const struct zarr_sink_attributes_node *n,
-					 json_t *attrs, const struct ds_attr *a, struct err *e)
+static int attrs_set_fill(struct zarr_sink *s, const struct attrs_node *n, json_t *attrs,
+			  const struct ds_attr *a, struct err *e)
 {
 	json_t *v;
 	int rc = 0;
@@ -221,16 +203,16 @@ int zs_set_attr(struct sink *sink, uint32_t group, uint32_t array, const struct 
 		struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
-	struct zarr_sink_attributes_node n;
+	struct attrs_node n;
 	json_t *attrs, *v;
-	int rc = zarr_sink_attributes_find_node(s, group, array, &n, e);
+	int rc = attrs_find_node(s, group, array, &n, e);
 
 	if (rc == 0)
 		rc = zs_attrs(s, n.key, n.from, n.za != NULL, &attrs, e);
 	if (rc || zr_nc_hidden(a->name))
 		return rc;
 	if (n.za && strcmp(a->name, FILL) == 0) {
-		rc = zarr_sink_attributes_set_fill(s, &n, attrs, a, e);
+		rc = attrs_set_fill(s, &n, attrs, a, e);
 	} else {
 		rc = value_of(s, a, &v, e);
 		if (rc == 0)
@@ -243,9 +225,9 @@ int zs_remove_attr(struct sink *sink, uint32_t group, uint32_t array, const char
 		   struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
-	struct zarr_sink_attributes_node n;
+	struct attrs_node n;
 	json_t *attrs;
-	int rc = zarr_sink_attributes_find_node(s, group, array, &n, e);
+	int rc = attrs_find_node(s, group, array, &n, e);
 
 	if (rc == 0)
 		rc = zs_attrs(s, n.key, n.from, n.za != NULL, &attrs, e);
@@ -263,20 +245,15 @@ int zs_remove_attr(struct sink *sink, uint32_t group, uint32_t array, const char
 
 /* ---- dimensions ---- */
 
-/* zarr_sink_attributes_before - ordinal in `was` of a node of `now`; DS_NONE: it is new. */
-static uint32_t zarr_sink_attributes_before(const struct zarr_sink *s, const json_t *map,
-					    bool array, uint32_t ord)
+/* attrs_before - ordinal in `was` of a node of `now`; DS_NONE: it is new. */
+static uint32_t attrs_before(const struct zarr_sink *s, const json_t *map, bool array,
+			     uint32_t ord)
 {
 	const json_t *i = NULL;
 	struct buf b;
 
 	buf_init(&b, (size_t)1 << 20);
-	if (array)
-		ds_array_path(&s->now->ds, ord, &b);
-	else
-		ds_group_path(&s->now->ds, ord, &b);
-	buf_putc(&b, '\0');
-	if (buf_ok(&b))
+	if (zs_path(&s->now->ds, array, ord, &b, NULL) == 0)
 		i = json_object_get(map, (const char *)b.data);
 	buf_release(&b);
 	return i ? (uint32_t)json_integer_value(i) : DS_NONE;
@@ -372,14 +349,15 @@ int zs_dims(struct sink *sink, struct err *e)
 
 		if (za->state == ZS_NEW)
 			continue;
-		was = za->was ? za->was - 1 : zarr_sink_attributes_before(s, arrays, true, i);
+		was = za->was ? za->was - 1 : attrs_before(s, arrays, true, i);
 		if (was == DS_NONE || same_dims(s, was, i))
 			continue;
-		za = zs_array_of(s, i, e);
-		rc = za ? rename_dims(s, i, za, e) : -EIO;
+		rc = zs_array_of(s, i, &za, e);
+		if (rc == 0)
+			rc = rename_dims(s, i, za, e);
 	}
 	for (uint32_t g = 0; rc == 0 && g < s->now->ds.n_groups; g++) {
-		uint32_t was = zarr_sink_attributes_before(s, groups, false, g);
+		uint32_t was = attrs_before(s, groups, false, g);
 
 		if (was != DS_NONE && !s->groups[g].is_new)
 			rc = zs_nc_group_dims(s, was, g, e);

@@ -20,15 +20,6 @@ static uint32_t stored_rank(const struct zs_array *za)
 	return za->meta->rank - za->meta->tail;
 }
 
-static int zarr_sink_chunks_misfit(struct zarr_sink *s, uint32_t array, struct err *e)
-{
-	char tmp[200];
-
-	return err_set(e, -EOPNOTSUPP,
-		       "%s has other dimensions than in the store, so it cannot be written",
-		       zs_say(&s->now->ds, array, tmp));
-}
-
 /* any_size - whether a chain can be decoded independent of the element size. */
 static bool any_size(const struct codec_chain *c)
 {
@@ -42,23 +33,10 @@ static bool any_size(const struct codec_chain *c)
 	return true;
 }
 
-static bool ordered(const struct dtype *t)
-{
-	return t->kind == DT_INT || t->kind == DT_UINT || t->kind == DT_FLOAT ||
-	       t->kind == DT_COMPLEX;
-}
-
-/* zarr_sink_chunks_alike - whether elements of `now` equal the stored bytes. */
-static bool zarr_sink_chunks_alike(const struct dtype *t, const struct dtype *m)
-{
-	if (t->size != m->size || t->kind == DT_COMPOUND || m->kind == DT_COMPOUND)
-		return false;
-	return t->size == 1 || !ordered(t) || t->big_endian == m->big_endian;
-}
-
 static bool takes_stored(const struct zs_array *za, const struct ds_array *a)
 {
 	const struct zr_meta *m = za->meta;
+	const struct dtype *t = &a->type, *x = &m->dtype.type;
 
 	if (dt_is_vlen(&a->type) || m->vlen != ZR_VLEN_NONE || m->order ||
 	    m->dtype.conv != ZR_AS_STORED)
@@ -68,7 +46,10 @@ static bool takes_stored(const struct zs_array *za, const struct ds_array *a)
 			return false;
 	if (za->spread)
 		return any_size(&m->chain);
-	return zarr_sink_chunks_alike(&a->type, &m->dtype.type);
+	/* elements of `now` equal the stored bytes */
+	return t->size == x->size && t->kind != DT_COMPOUND && x->kind != DT_COMPOUND &&
+	       (t->size == 1 || (!value_is_number(t) && t->kind != DT_COMPLEX) ||
+		t->big_endian == x->big_endian);
 }
 
 int zs_resolve_layout(struct zarr_sink *s, uint32_t array, struct zs_array *za, struct err *e)
@@ -76,6 +57,7 @@ int zs_resolve_layout(struct zarr_sink *s, uint32_t array, struct zs_array *za, 
 	const struct ds_array *a = &s->now->ds.arrays[array];
 	uint32_t rank = stored_rank(za);
 	uint32_t text = za->meta->dtype.stored;
+	char tmp[200];
 
 	if (za->chunk)
 		return 0;
@@ -87,7 +69,10 @@ int zs_resolve_layout(struct zarr_sink *s, uint32_t array, struct zs_array *za, 
 	za->spread = a->rank == rank + 1 && dt_is_char(&a->type) && text > 1 &&
 		     a->shape[rank] == text;
 	if (a->rank != rank && !za->spread)
-		return zarr_sink_chunks_misfit(s, array, e);
+		return err_set(e, -EOPNOTSUPP,
+			       "%s has other dimensions than in the store, so it cannot be "
+			       "written",
+			       zs_say(&s->now->ds, array, tmp));
 	za->grid = arena_alloc(&s->arena, a->rank, sizeof(*za->grid));
 	za->chunk = arena_alloc(&s->arena, a->rank, sizeof(*za->chunk));
 	if (!za->grid || !za->chunk) {
@@ -108,9 +93,9 @@ int zs_resolve_layout(struct zarr_sink *s, uint32_t array, struct zs_array *za, 
 	return 0;
 }
 
-/* zarr_sink_chunks_coords_of - coordinates of a chunk, in the rank of the stored array. */
-static void zarr_sink_chunks_coords_of(const struct zs_array *za, uint32_t rank,
-				       uint64_t linear, uint64_t *ret)
+/* chunks_coords_of - coordinates of a chunk, in the rank of the stored array. */
+static void chunks_coords_of(const struct zs_array *za, uint32_t rank, uint64_t linear,
+			     uint64_t *ret)
 {
 	uint64_t at[DS_RANK_MAX];
 	uint32_t n = stored_rank(za);
@@ -132,24 +117,22 @@ static int object_key(const struct zs_array *za, const uint64_t *coords,
 	return zr_object_key(&m, coords, out, e);
 }
 
-static struct zs_array *zarr_sink_chunks_ready(struct zarr_sink *s, uint32_t array,
-					       struct err *e)
+static int chunks_ready(struct zarr_sink *s, uint32_t array, struct zs_array **ret,
+			struct err *e)
 {
-	struct zs_array *za = zs_array_of(s, array, e);
+	int rc = zs_array_of(s, array, ret, e);
 
-	return za && zs_resolve_layout(s, array, za, e) == 0 ? za : NULL;
+	return rc ? rc : zs_resolve_layout(s, array, *ret, e);
 }
 
 int zs_target(struct sink *sink, uint32_t array, struct sink_array *ret, struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
-	struct err own = ERR_INIT;
 	struct zs_array *za;
+	int rc = chunks_ready(s, array, &za, e);
 
-	e = e ? e : &own;
-	za = zarr_sink_chunks_ready(s, array, e);
-	if (!za)
-		return e->code ? e->code : -EIO;
+	if (rc)
+		return rc;
 	*ret = (struct sink_array){
 		.chunk = za->chunk, .chain = za->meta->chain, .takes_stored = za->takes_stored};
 	return 0;
@@ -168,7 +151,7 @@ int zs_track(struct zs_array *za, struct err *e)
 	return za->bits ? 0 : err_nomem(e);
 }
 
-static void zarr_sink_chunks_mark(struct zs_array *za, uint64_t linear)
+static void chunks_mark(struct zs_array *za, uint64_t linear)
 {
 	if (za->bits && linear < za->n_chunks)
 		za->bits[linear / 64] |= (uint64_t)1 << linear % 64;
@@ -179,13 +162,12 @@ static int objects_of(struct zarr_sink *s, const struct zs_array *za,
 		      const struct zr_place **ret_place, const struct zr_table **ret,
 		      struct err *e)
 {
-	const struct zr_place *p = zr_place_of(zr_of(s->real), za->real, e);
+	int rc = zr_place_of(zr_of(s->real), za->real, ret_place, e);
 
-	if (!p)
-		return e && e->code ? e->code : -EIO;
-	*ret_place = p;
-	*ret = &p->table;
-	return p->remote ? zr_remote_table(zr_of(s->real), za->real, p, ret, e) : 0;
+	if (rc)
+		return rc;
+	*ret = &(*ret_place)->table;
+	return (*ret_place)->remote ? zr_remote_table(*ret_place, ret, e) : 0;
 }
 
 int zs_mark_stored(struct zarr_sink *s, struct zs_array *za, struct err *e)
@@ -202,7 +184,7 @@ int zs_mark_stored(struct zarr_sink *s, struct zs_array *za, struct err *e)
 		for (uint32_t d = 0; d < stored_rank(za); d++)
 			in = in && at[d] < za->grid[d];
 		if (in) /* a spread axis has one chunk */
-			zarr_sink_chunks_mark(za, grid_linear(stored_rank(za), za->grid, at));
+			chunks_mark(za, grid_linear(stored_rank(za), za->grid, at));
 	}
 	return rc;
 }
@@ -233,8 +215,8 @@ static int filled(struct zarr_sink *s, uint32_t array, const struct zs_array *za
 	return zs_encode(s, array, za, s->elems.data, s->elems.len, &s->stored, e);
 }
 
-/* zarr_sink_chunks_may_write - check once for each array. */
-static int zarr_sink_chunks_may_write(struct zarr_sink *s, struct zs_array *za, struct err *e)
+/* chunks_may_write - check once for each array. */
+static int chunks_may_write(struct zarr_sink *s, struct zs_array *za, struct err *e)
 {
 	int rc = za->may || !za->was_key ? 0 : zs_check_writable(&s->txn, za->was_key, e);
 
@@ -244,18 +226,17 @@ static int zarr_sink_chunks_may_write(struct zarr_sink *s, struct zs_array *za, 
 	return rc;
 }
 
-static int zarr_sink_chunks_put_object(struct zarr_sink *s, uint32_t array, struct zs_array *za,
-				       uint64_t linear, const uint8_t *p, size_t len,
-				       struct err *e)
+static int chunks_put_object(struct zarr_sink *s, uint32_t array, struct zs_array *za,
+			     uint64_t linear, const uint8_t *p, size_t len, struct err *e)
 {
 	uint64_t coords[DS_RANK_MAX + 1];
 	char key[ZR_OBJECT_KEY];
-	int rc = zarr_sink_chunks_may_write(s, za, e);
+	int rc = chunks_may_write(s, za, e);
 
 	if (rc)
 		return rc;
-	zarr_sink_chunks_coords_of(za, s->now->ds.arrays[array].rank, linear, coords);
-	zarr_sink_chunks_mark(za, linear);
+	chunks_coords_of(za, s->now->ds.arrays[array].rank, linear, coords);
+	chunks_mark(za, linear);
 	if (za->meta->shard)
 		return zs_shard_put(s, array, za, coords, p, len, false, e);
 	rc = object_key(za, coords, key, e);
@@ -279,8 +260,8 @@ static int fill_array(struct zarr_sink *s, uint32_t array, struct zs_array *za, 
 			rc = filled(s, array, za, e);
 		made = true;
 		if (rc == 0)
-			rc = zarr_sink_chunks_put_object(s, array, za, i, s->stored.data,
-							 s->stored.len, e);
+			rc = chunks_put_object(s, array, za, i, s->stored.data, s->stored.len,
+					       e);
 	}
 	return rc;
 }
@@ -297,11 +278,10 @@ int zs_fill_absent(struct zarr_sink *s, struct err *e)
 
 /* ---- put and drop ---- */
 
-/* zarr_sink_chunks_plain - decode a chunk with skipped filters, which no Zarr document can
+/* chunks_plain - decode a chunk with skipped filters, which no Zarr document can
  * express. The elements are in s->elems then. */
-static int zarr_sink_chunks_plain(struct zarr_sink *s, uint32_t array,
-				  const struct zs_array *za, const struct sink_chunk *c,
-				  struct err *e)
+static int chunks_plain(struct zarr_sink *s, uint32_t array, const struct zs_array *za,
+			const struct sink_chunk *c, struct err *e)
 {
 	const struct ds_array *a = &s->now->ds.arrays[array];
 	uint64_t n = a->type.size;
@@ -322,25 +302,23 @@ int zs_put(struct sink *sink, uint32_t array, uint64_t linear, const struct sink
 	   struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
-	struct err own = ERR_INIT;
 	struct zs_array *za;
 	const uint8_t *p = c->p;
 	size_t len = c->len;
 	int rc = 0;
 
-	e = e ? e : &own;
-	za = zarr_sink_chunks_ready(s, array, e);
-	if (!za)
-		return e->code ? e->code : -EIO;
+	rc = chunks_ready(s, array, &za, e);
+	if (rc)
+		return rc;
 	if (linear >= za->n_chunks || (c->stored && !za->takes_stored))
 		return err_set(e, -EINVAL,
 			       "'%.200s': the chunk cannot be written: its number or form does "
 			       "not fit the array",
 			       za->key);
 	if (c->stored && (c->filter_mask == 0 || za->meta->chain.n == 0))
-		return zarr_sink_chunks_put_object(s, array, za, linear, p, len, e);
+		return chunks_put_object(s, array, za, linear, p, len, e);
 	if (c->stored) {
-		rc = zarr_sink_chunks_plain(s, array, za, c, e);
+		rc = chunks_plain(s, array, za, c, e);
 		p = s->elems.data;
 		len = s->elems.len;
 	}
@@ -348,36 +326,33 @@ int zs_put(struct sink *sink, uint32_t array, uint64_t linear, const struct sink
 	if (rc == 0)
 		rc = zs_encode(s, array, za, p, len, &s->stored, e);
 	return rc ? rc
-		  : zarr_sink_chunks_put_object(s, array, za, linear, s->stored.data,
-						s->stored.len, e);
+		  : chunks_put_object(s, array, za, linear, s->stored.data, s->stored.len, e);
 }
 
 int zs_drop(struct sink *sink, uint32_t array, uint64_t linear, struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
 	uint64_t coords[DS_RANK_MAX + 1];
-	struct err own = ERR_INIT;
 	char key[ZR_OBJECT_KEY];
 	struct zs_array *za;
 	int rc;
 
-	e = e ? e : &own;
-	za = zarr_sink_chunks_ready(s, array, e);
-	if (!za)
-		return e->code ? e->code : -EIO;
+	rc = chunks_ready(s, array, &za, e);
+	if (rc)
+		return rc;
 	if (linear >= za->n_chunks)
 		return err_set(e, -EINVAL, "'%.200s': the array has no such chunk", za->key);
 	if (!za->stated) {
 		rc = filled(s, array, za, e);
 		return rc ? rc
-			  : zarr_sink_chunks_put_object(s, array, za, linear, s->stored.data,
-							s->stored.len, e);
+			  : chunks_put_object(s, array, za, linear, s->stored.data,
+					      s->stored.len, e);
 	}
-	rc = zarr_sink_chunks_may_write(s, za, e);
+	rc = chunks_may_write(s, za, e);
 	if (rc)
 		return rc;
-	zarr_sink_chunks_mark(za, linear);
-	zarr_sink_chunks_coords_of(za, s->now->ds.arrays[array].rank, linear, coords);
+	chunks_mark(za, linear);
+	chunks_coords_of(za, s->now->ds.arrays[array].rank, linear, coords);
 	if (za->meta->shard)
 		return zs_shard_put(s, array, za, coords, NULL, 0, true, e);
 	rc = object_key(za, coords, key, e);
@@ -386,8 +361,8 @@ int zs_drop(struct sink *sink, uint32_t array, uint64_t linear, struct err *e)
 
 /* ---- another shape ---- */
 
-static int zarr_sink_chunks_set_shape(struct zarr_sink *s, const struct zs_array *za,
-				      const struct ds_array *a, struct err *e)
+static int chunks_set_shape(struct zarr_sink *s, const struct zs_array *za,
+			    const struct ds_array *a, struct err *e)
 {
 	struct zs_doc *d;
 	json_t *list;
@@ -424,10 +399,10 @@ static bool straddles(const struct zs_array *za, const struct zr_place *p, const
 	return out;
 }
 
-/* zarr_sink_chunks_outside - drop objects outside the new grid, and rewrite shards with such
+/* chunks_outside - drop objects outside the new grid, and rewrite shards with such
  * chunks: otherwise they would reappear when the array grows again. */
-static int zarr_sink_chunks_outside(struct zarr_sink *s, uint32_t array, struct zs_array *za,
-				    struct err *e)
+static int chunks_outside(struct zarr_sink *s, uint32_t array, struct zs_array *za,
+			  struct err *e)
 {
 	const struct zr_meta *m = za->meta;
 	const struct zr_table *t = NULL;
@@ -468,7 +443,7 @@ static void mark_old(struct zarr_sink *s, uint32_t array, struct zs_array *za)
 		for (uint32_t d = 0; d < stored_rank(za); d++)
 			old = old && at[d] * za->chunk[d] < m->shape[d];
 		if (old)
-			zarr_sink_chunks_mark(za, i);
+			chunks_mark(za, i);
 	}
 }
 
@@ -476,21 +451,19 @@ int zs_resize(struct sink *sink, uint32_t array, struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
 	const struct ds_array *a = &s->now->ds.arrays[array];
-	struct err own = ERR_INIT;
 	struct zs_array *za;
 	int rc;
 
-	e = e ? e : &own;
-	za = zarr_sink_chunks_ready(s, array, e);
-	if (!za)
-		return e->code ? e->code : -EIO;
+	rc = chunks_ready(s, array, &za, e);
+	if (rc)
+		return rc;
 	if (za->state == ZS_NEW)
 		return 0;
 	rc = zs_watch_array(s, za->was_key, e);
 	if (rc == 0)
-		rc = zarr_sink_chunks_set_shape(s, za, a, e);
+		rc = chunks_set_shape(s, za, a, e);
 	if (rc == 0)
-		rc = zarr_sink_chunks_outside(s, array, za, e);
+		rc = chunks_outside(s, array, za, e);
 	if (rc == 0 && !za->stated && !za->bits) {
 		rc = zs_track(za, e);
 		if (rc == 0)

@@ -11,44 +11,20 @@
 
 #define ALL3 "consolidated_metadata"
 
-/* consolidated_above - the groups above a changed node, the root included: keys of a JSON
- * object. */
-static int consolidated_above(json_t *set, const char *key, struct err *e)
-{
-	char dir[STORE_KEY_MAX + 1];
-	size_t n = strlen(key);
-
-	memcpy(dir, key, n + 1);
-	for (;;) {
-		char *slash = strrchr(dir, '/');
-
-		dir[slash ? slash - dir : 0] = '\0';
-		if (json_object_set_new(set, dir, json_true()) < 0)
-			return err_nomem(e);
-		if (!slash)
-			return 0;
-	}
-}
-
-static bool consolidated_is_all2(const char *key)
-{
-	return strcmp(store_key_name(key), ".zmetadata") == 0;
-}
-
-/* consolidated_changed - the groups above all changed nodes. NULL with e set. */
-static json_t *consolidated_changed(const struct zarr_sink *s, struct err *e)
+/* all_changed - the groups above all changed nodes. NULL with e set. */
+static json_t *all_changed(const struct zarr_sink *s, struct err *e)
 {
 	json_t *set = json_object();
 	int rc = set ? 0 : err_nomem(e);
 
 	for (size_t i = 0; rc == 0 && i < s->n_docs; i++)
 		if (s->docs[i].dirty && s->docs[i].v)
-			rc = consolidated_above(set, s->docs[i].key, e);
+			rc = zs_above(set, s->docs[i].key, e);
 	for (size_t i = 0; rc == 0 && i < s->n_gone; i++)
-		rc = consolidated_above(set, s->gone[i].key, e);
+		rc = zs_above(set, s->gone[i].key, e);
 	for (uint32_t i = 0; rc == 0 && i < s->now->ds.n_arrays; i++)
 		if (s->arrays[i].was)
-			rc = consolidated_above(set, s->arrays[i].key, e);
+			rc = zs_above(set, s->arrays[i].key, e);
 	if (rc == 0)
 		return set;
 	json_decref(set);
@@ -74,23 +50,17 @@ static void zs_all_forget(json_t *all, const char *key)
 static int zs_all_enter(uint32_t format, json_t *all, const char *rel, json_t *v, struct err *e)
 {
 	char name[STORE_KEY_MAX + 1];
-	const char *slash = strrchr(rel, '/');
-	size_t n = strlen(rel);
 	json_t *copy;
-	int rc;
 
 	if (format != 3)
 		return json_object_set(all, rel, v) < 0 ? err_nomem(e) : 0;
-	if (!slash)
+	store_key_parent(rel, name);
+	if (!*name)
 		return 0; /* the containing document itself */
-	n = (size_t)(slash - rel);
-	memcpy(name, rel, n);
-	name[n] = '\0';
 	copy = json_copy(v);
 	if (copy)
 		(void)json_object_del(copy, ALL3); /* it may have none */
-	rc = copy ? json_object_set_new(all, name, copy) : -1;
-	return rc < 0 ? err_nomem(e) : 0;
+	return json_object_set_new(all, name, copy) < 0 ? err_nomem(e) : 0;
 }
 
 /* enter_node - add the documents of a group or array that is moved, or that was missing. */
@@ -100,10 +70,7 @@ static int enter_node(struct zarr_sink *s, json_t *all, const char *dir, const c
 	int rc = 0;
 
 	for (int attrs = 0; rc == 0 && attrs < (s->format == 3 ? 1 : 2); attrs++) {
-		const char *name = s->format == 3 ? "zarr.json"
-				   : attrs        ? ".zattrs"
-				   : array        ? ".zarray"
-						  : ".zgroup";
+		const char *name = zs_doc_name(s, array, attrs);
 		const char *to = zs_path_join(s, key, name, e);
 		const char *at = from ? zs_path_join(s, from, name, e) : NULL;
 		const char *rel = to ? store_key_below(dir, to) : NULL;
@@ -118,46 +85,27 @@ static int enter_node(struct zarr_sink *s, json_t *all, const char *dir, const c
 	return rc;
 }
 
-static bool consolidated_is_gone(const struct zarr_sink *s, const char *key)
-{
-	for (size_t i = 0; i < s->n_gone; i++)
-		if (strcmp(s->gone[i].key, key) == 0 || store_key_below(s->gone[i].key, key))
-			return true;
-	return false;
-}
-
 /* enter_all - add all documents of the store. */
 static int enter_all(struct zarr_sink *s, json_t *all, struct err *e)
 {
 	const struct dataset *ds = &s->real->ds;
-	struct buf path;
 	int rc = 0;
 
-	buf_init(&path, STORE_KEY_MAX);
-	for (uint32_t g = 0; rc == 0 && g < ds->n_groups; g++) {
-		const char *key;
+	for (uint32_t i = 0; rc == 0 && i < ds->n_groups + ds->n_arrays; i++) {
+		const bool array = i >= ds->n_groups;
+		const char *key = array ? zr_of(s->real)->arrays[i - ds->n_groups].meta->key
+					: zs_real_key(s, i, e);
 
-		buf_clear(&path);
-		ds_group_path(ds, g, &path);
-		key = buf_ok(&path) ? arena_copy(&s->arena, path.data + 1, path.len - 1) : NULL;
 		if (!key)
-			rc = err_nomem(e);
-		else if (!consolidated_is_gone(s, key))
-			rc = enter_node(s, all, "", key, key, false, e);
-	}
-	buf_release(&path);
-	for (uint32_t i = 0; rc == 0 && i < ds->n_arrays; i++) {
-		const char *key = zr_of(s->real)->arrays[i].meta->key;
-
-		if (!consolidated_is_gone(s, key))
-			rc = enter_node(s, all, "", key, key, true, e);
+			return -ENOMEM;
+		if (!zs_is_gone(s, key))
+			rc = enter_node(s, all, "", key, key, array, e);
 	}
 	return rc;
 }
 
-/* consolidated_refresh - update the changed entries below a directory. */
-static int consolidated_refresh(struct zarr_sink *s, json_t *all, const char *dir,
-				struct err *e)
+/* all_refresh - update the changed entries below a directory. */
+static int all_refresh(struct zarr_sink *s, json_t *all, const char *dir, struct err *e)
 {
 	const char *rel;
 	int rc = 0;
@@ -174,7 +122,7 @@ static int consolidated_refresh(struct zarr_sink *s, json_t *all, const char *di
 	for (size_t i = 0; rc == 0 && i < s->n_docs; i++) {
 		const struct zs_doc *d = &s->docs[i];
 
-		rel = d->dirty && d->v && !consolidated_is_all2(d->key)
+		rel = d->dirty && d->v && strcmp(store_key_name(d->key), ".zmetadata") != 0
 			      ? store_key_below(dir, d->key)
 			      : NULL;
 		if (rel)
@@ -185,14 +133,14 @@ static int consolidated_refresh(struct zarr_sink *s, json_t *all, const char *di
 
 /* ---- the order of Zarr v3's ---- */
 
-struct consolidated_entry {
+struct all_entry {
 	const char *key;
 	size_t depth, parent, at; /* bytes of the parent's path; original position */
 };
 
 static int by_group(const void *pa, const void *pb)
 {
-	const struct consolidated_entry *a = pa, *b = pb;
+	const struct all_entry *a = pa, *b = pb;
 	int rc;
 
 	if (a->depth != b->depth)
@@ -208,7 +156,7 @@ static int by_group(const void *pa, const void *pb)
 static json_t *zs_all_sorted(json_t *all)
 {
 	size_t n = json_object_size(all), i = 0;
-	auto_free struct consolidated_entry *list = alloc_array(n, sizeof(*list));
+	auto_free struct all_entry *list = alloc_array(n, sizeof(*list));
 	json_t *ret = list ? json_object() : NULL, *v;
 	const char *k;
 
@@ -216,7 +164,7 @@ static json_t *zs_all_sorted(json_t *all)
 		return NULL;
 	json_object_foreach(all, k, v)
 	{
-		list[i] = (struct consolidated_entry){
+		list[i] = (struct all_entry){
 			.key = k, .parent = store_key_parent_len(k), .at = i};
 		for (const char *p = k; *p; p++)
 			list[i].depth += *p == '/';
@@ -233,24 +181,16 @@ static json_t *zs_all_sorted(json_t *all)
 
 /* ---- one document of all ---- */
 
-/* empty_all - {"metadata": {}} with the other members of each format. */
-static json_t *empty_all(uint32_t format)
-{
-	static const char *const text[] = {
-		"{\"metadata\": {}, \"zarr_consolidated_format\": 1}",
-		"{\"kind\": \"inline\", \"must_understand\": false, \"metadata\": {}}"};
-	const char *t = text[format == 3];
-	json_t *ret = NULL;
-
-	return json_read(t, strlen(t), &ret, NULL) < 0 ? NULL : ret;
-}
-
-/* consolidated_holder - the owner of the member `metadata`: .zmetadata, or a member of zarr.json.
+/* all_holder - the owner of the member `metadata`: .zmetadata, or a member of zarr.json.
  * NULL: absent and `make` is false. */
-static int consolidated_holder(struct zarr_sink *s, const char *dir, bool make, json_t **ret,
-			       bool *ret_made, struct zs_doc **ret_doc, struct err *e)
+static int all_holder(struct zarr_sink *s, const char *dir, bool make, json_t **ret,
+		      bool *ret_made, struct zs_doc **ret_doc, struct err *e)
 {
 	const char *key = zs_path_join(s, dir, s->format == 3 ? "zarr.json" : ".zmetadata", e);
+	const char *empty = s->format == 3
+				    ? "{\"kind\": \"inline\", \"must_understand\": false, "
+				      "\"metadata\": {}}"
+				    : "{\"metadata\": {}, \"zarr_consolidated_format\": 1}";
 	struct zs_doc *d;
 	json_t *v;
 	int rc = key ? zs_doc_get(s, key, key, false, &d, e) : -ENOMEM;
@@ -264,9 +204,8 @@ static int consolidated_holder(struct zarr_sink *s, const char *dir, bool make, 
 		*ret = json_is_object(json_object_get(v, "metadata")) ? v : NULL;
 		return 0;
 	}
-	*ret = empty_all(s->format);
 	*ret_made = true;
-	if (!*ret)
+	if (json_read(empty, strlen(empty), ret, NULL) < 0)
 		return err_nomem(e);
 	if (s->format != 3) {
 		json_decref(d->v);
@@ -276,8 +215,8 @@ static int consolidated_holder(struct zarr_sink *s, const char *dir, bool make, 
 	return d->v && json_object_set_new(d->v, ALL3, *ret) == 0 ? 0 : err_nomem(e);
 }
 
-/* consolidated_none - remove consolidated metadata, which would be out of date. */
-static int consolidated_none(struct zarr_sink *s, struct zs_doc *d, struct err *e)
+/* all_none - remove consolidated metadata, which would be out of date. */
+static int all_none(struct zarr_sink *s, struct zs_doc *d, struct err *e)
 {
 	if (s->format == 3) {
 		(void)json_object_del(d->v, ALL3); /* it existed */
@@ -288,23 +227,23 @@ static int consolidated_none(struct zarr_sink *s, struct zs_doc *d, struct err *
 	return zs_txn_step(&s->txn, ZS_DROP, 0, d->key, e);
 }
 
-static int consolidated_one(struct zarr_sink *s, const char *dir, struct err *e)
+static int all_one(struct zarr_sink *s, const char *dir, struct err *e)
 {
 	const int want = s->opts.consolidated;
 	bool make = dir[0] == '\0' && (want > 0 || (want < 0 && s->empty)), made;
 	struct zs_doc *d;
 	json_t *v, *all;
-	int rc = consolidated_holder(s, dir, make, &v, &made, &d, e);
+	int rc = all_holder(s, dir, make, &v, &made, &d, e);
 
 	if (rc || !v)
 		return rc;
 	if (want == 0)
-		return consolidated_none(s, d, e);
+		return all_none(s, d, e);
 	all = json_object_get(v, "metadata");
 	if (made)
 		rc = enter_all(s, all, e);
 	if (rc == 0)
-		rc = consolidated_refresh(s, all, dir, e);
+		rc = all_refresh(s, all, dir, e);
 	if (rc == 0 && s->format == 3) {
 		all = zs_all_sorted(all);
 		if (!all || json_object_set_new(v, "metadata", all) < 0)
@@ -312,7 +251,7 @@ static int consolidated_one(struct zarr_sink *s, const char *dir, struct err *e)
 	}
 	/* documents may have moved in memory since */
 	if (rc == 0)
-		rc = consolidated_holder(s, dir, false, &v, &made, &d, e);
+		rc = all_holder(s, dir, false, &v, &made, &d, e);
 	if (rc == 0)
 		d->dirty = true;
 	return rc;
@@ -320,12 +259,12 @@ static int consolidated_one(struct zarr_sink *s, const char *dir, struct err *e)
 
 int zs_consolidate(struct zarr_sink *s, struct err *e)
 {
-	json_t *set = consolidated_changed(s, e), *v;
+	json_t *set = all_changed(s, e), *v;
 	const char *dir;
 	int rc = set ? 0 : e && e->code ? e->code : -ENOMEM;
 
-	json_object_foreach(set, dir, v) if (rc == 0 && !consolidated_is_gone(s, dir)) rc =
-		consolidated_one(s, dir, e);
+	json_object_foreach(set, dir, v) if (rc == 0 && !zs_is_gone(s, dir)) rc =
+		all_one(s, dir, e);
 	json_decref(set);
 	return rc;
 }

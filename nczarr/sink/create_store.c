@@ -19,9 +19,8 @@ struct new_root {
 	struct store *store; /* NULL: dir */
 };
 
-/* create_store_put_new - put a document of a remote store, if it is absent. */
-static int create_store_put_new(struct store *s, const char *key, const struct buf *b,
-				struct err *e)
+/* create_put_new - put a document of a remote store, if it is absent. */
+static int create_put_new(struct store *s, const char *key, const struct buf *b, struct err *e)
 {
 	struct store_put what = {.data = b->data, .fd = -1, .len = b->len, .absent = true};
 	int rc = store_put(s, key, &what, NULL, e);
@@ -38,8 +37,8 @@ static int create_store_put_new(struct store *s, const char *key, const struct b
 	return store_put(s, key, &what, NULL, e);
 }
 
-static int create_store_root_doc(const struct new_root *r, const struct zr_metadata *em,
-				 enum zr_doc doc, struct err *e)
+static int create_root_doc(const struct new_root *r, const struct zr_metadata *em,
+			   enum zr_doc doc, struct err *e)
 {
 	struct buf b;
 	int rc;
@@ -47,16 +46,16 @@ static int create_store_root_doc(const struct new_root *r, const struct zr_metad
 	buf_init(&b, ZR_DOC_MAX);
 	rc = zr_metadata_doc(em, doc, 0, &b, e);
 	if (rc == 0 && r->store)
-		rc = create_store_put_new(r->store, zr_doc_file(doc), &b, e);
+		rc = create_put_new(r->store, zr_doc_file(doc), &b, e);
 	else if (rc == 0)
 		rc = zs_write_file(r->dir, zr_doc_file(doc), b.data, b.len, e);
 	buf_release(&b);
 	return rc;
 }
 
-/* create_store_fill - write the documents; the one that makes it a store comes last. */
-static int create_store_fill(const struct new_root *r, const struct zarr_sink_options *opts,
-			     struct err *e)
+/* create_fill - write the documents; the one that makes it a store comes last. */
+static int create_fill(const struct new_root *r, const struct zarr_sink_options *opts,
+		       struct err *e)
 {
 	struct ds_group root = {.name = "", .parent = DS_NONE};
 	struct dataset ds = {.n_groups = 1, .groups = &root};
@@ -69,9 +68,9 @@ static int create_store_fill(const struct new_root *r, const struct zarr_sink_op
 	int rc;
 
 	if (opts->format == 3)
-		return create_store_root_doc(r, &em, ZR_DOC_GROUP_JSON, e);
-	rc = create_store_root_doc(r, &em, ZR_DOC_GROUP_ATTRS, e);
-	return rc ? rc : create_store_root_doc(r, &em, ZR_DOC_ZGROUP, e);
+		return create_root_doc(r, &em, ZR_DOC_GROUP_JSON, e);
+	rc = create_root_doc(r, &em, ZR_DOC_GROUP_ATTRS, e);
+	return rc ? rc : create_root_doc(r, &em, ZR_DOC_ZGROUP, e);
 }
 
 static bool found_one(void *arg, const char *name, bool is_dir, const struct store_stat *st)
@@ -85,8 +84,8 @@ static bool found_one(void *arg, const char *name, bool is_dir, const struct sto
 	return false;
 }
 
-static int create_store_create_remote(const char *path, const struct zarr_sink_options *opts,
-				      struct err *e)
+static int create_create_remote(const char *path, const struct zarr_sink_options *opts,
+				struct err *e)
 {
 	const struct new_root r = {.dir = -1, .store = opts->store};
 	bool any = false;
@@ -96,13 +95,12 @@ static int create_store_create_remote(const char *path, const struct zarr_sink_o
 		return err_wrap(e, rc, "'%.*s'", LONG, path);
 	if (any)
 		return err_set(e, -EEXIST, "'%.*s' already exists", LONG, path);
-	rc = create_store_fill(&r, opts, e);
+	rc = create_fill(&r, opts, e);
 	return rc ? err_wrap(e, rc, "'%.*s'", LONG, path) : 0;
 }
 
-/* create_store_place - rename the temporary directory to `name`, and sync. */
-static int create_store_place(int parent, int dir, const char *tmp, const char *name,
-			      struct err *e)
+/* create_place - rename the temporary directory to `name`, and sync. */
+static int create_place(int parent, int dir, const char *tmp, const char *name, struct err *e)
 {
 	if (syncfs(dir) < 0)
 		return err_sys(e, errno, "cannot sync '%.*s'", LONG, name);
@@ -124,7 +122,7 @@ int zarr_create(const char *path, const struct zarr_sink_options *opts, struct e
 	if (!copy)
 		return err_nomem(e);
 	if (opts->store)
-		return create_store_create_remote(path, opts, e);
+		return create_create_remote(path, opts, e);
 	for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--)
 		copy[n - 1] = '\0';
 	slash = strrchr(copy, '/');
@@ -149,9 +147,9 @@ int zarr_create(const char *path, const struct zarr_sink_options *opts, struct e
 	else if (st.st_uid != geteuid()) /* other users may write to its parent */
 		rc = err_set(e, -EACCES, "'%.*s' was replaced by another program", LONG, tmp);
 	else
-		rc = create_store_fill(&root, opts, e);
+		rc = create_fill(&root, opts, e);
 	if (rc == 0)
-		rc = create_store_place(parent, dir, tmp, name, e);
+		rc = create_place(parent, dir, tmp, name, e);
 	if (rc && zs_remove_tree(parent, tmp, NULL) < 0)
 		return err_wrap(e, rc, "the temporary directory '%.*s' cannot be removed", LONG,
 				tmp);

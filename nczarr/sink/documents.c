@@ -8,113 +8,54 @@
 #include <string.h>
 
 #define LONG 200
-#define CONTENT 64 /* initial estimate of a document's size */
 
 /* ---- values ---- */
 
+struct jw *zs_made_begin(struct zs_made *m)
+{
+	buf_init(&m->b, PTRDIFF_MAX);
+	jw_init(&m->j, &m->b, false);
+	return &m->j;
+}
+
+int zs_made_end(struct zs_made *m, json_t **ret, struct err *e)
+{
+	int rc = buf_ok(&m->b) ? json_read(m->b.data, m->b.len, ret, e) : err_nomem(e);
+
+	buf_release(&m->b);
+	return rc;
+}
+
 json_t *zs_json_u64(uint64_t v)
 {
-	json_t *ret = NULL;
-	struct buf b;
+	struct zs_made m;
+	json_t *ret;
 
-	buf_init(&b, CONTENT);
-	buf_printf(&b, "%llu", (unsigned long long)v);
-	if (buf_ok(&b) && json_read(b.data, b.len, &ret, NULL) < 0)
-		ret = NULL;
-	buf_release(&b);
-	return ret;
+	jw_u64(zs_made_begin(&m), v);
+	return zs_made_end(&m, &ret, NULL) == 0 ? ret : NULL;
 }
 
 json_t *zs_json_text(const char *s, size_t n)
 {
-	json_t *ret = NULL;
-	struct buf b;
-	struct jw j;
+	struct zs_made m;
+	json_t *ret;
 
-	buf_init(&b, PTRDIFF_MAX);
-	jw_init(&j, &b, false);
-	jw_text(&j, s, n);
-	if (buf_ok(&b) && json_read(b.data, b.len, &ret, NULL) < 0)
-		ret = NULL;
-	buf_release(&b);
-	return ret;
-}
-
-/* flat - whether a list has only scalars: it is written on one line. */
-static bool flat(const json_t *v)
-{
-	for (size_t i = 0; i < json_array_size(v); i++) {
-		enum json_kind k = json_kind(json_array_get(v, i));
-
-		if (k == JSON_IS_OBJECT || k == JSON_IS_LIST)
-			return false;
-	}
-	return true;
-}
-
-static void zarr_sink_documents_put_list(struct jw *j, const json_t *v)
-{
-	jw_array(j, flat(v));
-	for (size_t i = 0; i < json_array_size(v) && buf_ok(j->out); i++)
-		zs_json_put(j, json_array_get(v, i));
-	jw_end(j);
-}
-
-static void zarr_sink_documents_put_object(struct jw *j, const json_t *v)
-{
-	json_t *o = (json_t *)(uintptr_t)v; /* jansson's iterators are not const */
-
-	jw_object(j, json_object_size(v) == 0);
-	for (void *it = json_object_iter(o); it && buf_ok(j->out);
-	     it = json_object_iter_next(o, it)) {
-		jw_key(j, json_object_iter_key(it));
-		zs_json_put(j, json_object_iter_value(it));
-	}
-	jw_end(j);
-}
-
-/* The depth of recursion is that of the document, limited by json_read() and by the writer. */
-void zs_json_put(struct jw *j, const json_t *v)
-{
-	const char *number;
-	struct ds_text t;
-
-	switch (json_kind(v)) {
-	case JSON_IS_NULL:
-		jw_null(j);
-		break;
-	case JSON_IS_BOOL:
-		jw_bool(j, json_is_true(v));
-		break;
-	case JSON_IS_NUMBER:
-		number = json_number_text(v);
-		jw_raw(j, number, strlen(number));
-		break;
-	case JSON_IS_TEXT:
-		if (json_text_of(v, &t))
-			jw_text(j, t.s, t.len);
-		break;
-	case JSON_IS_LIST:
-		zarr_sink_documents_put_list(j, v);
-		break;
-	case JSON_IS_OBJECT:
-		zarr_sink_documents_put_object(j, v);
-		break;
-	}
+	jw_text(zs_made_begin(&m), s, n);
+	return zs_made_end(&m, &ret, NULL) == 0 ? ret : NULL;
 }
 
 /* ---- documents ---- */
 
-static struct zs_doc *zarr_sink_documents_known(struct zarr_sink *s, const char *key)
+static struct zs_doc *docs_known(struct zarr_sink *s, const char *key)
 {
 	const json_t *i = json_object_get(s->index, key);
 
 	return i ? &s->docs[json_integer_value(i)] : NULL;
 }
 
-/* zarr_sink_documents_add - v is taken. */
-static int zarr_sink_documents_add(struct zarr_sink *s, const char *key, json_t *v, bool dirty,
-				   struct zs_doc **ret, struct err *e)
+/* docs_add - v is taken. */
+static int docs_add(struct zarr_sink *s, const char *key, json_t *v, bool dirty,
+		    struct zs_doc **ret, struct err *e)
 {
 	char *copy = strdup(key);
 
@@ -129,9 +70,9 @@ static int zarr_sink_documents_add(struct zarr_sink *s, const char *key, json_t 
 	return 0;
 }
 
-/* zarr_sink_documents_fetch - read a document. -ENOENT; *ret_version: 0 if it is not needed. */
-static int zarr_sink_documents_fetch(struct zarr_sink *s, const char *key, struct buf *out,
-				     uint64_t *ret_version, struct err *e)
+/* docs_fetch - read a document. -ENOENT; *ret_version: 0 if it is not needed. */
+static int docs_fetch(struct zarr_sink *s, const char *key, struct buf *out,
+		      uint64_t *ret_version, struct err *e)
 {
 	struct store *st = zr_of(s->real)->store;
 	struct store_stat is;
@@ -155,7 +96,7 @@ static int read_doc(struct zarr_sink *s, const char *key, json_t **ret, struct e
 	if (rc < 0)
 		return rc;
 	buf_init(&b, ZR_DOC_MAX);
-	rc = zarr_sink_documents_fetch(s, key, &b, &version, e);
+	rc = docs_fetch(s, key, &b, &version, e);
 	if (rc == 0) {
 		rc = json_read(b.data, b.len, ret, e);
 		if (rc)
@@ -175,14 +116,14 @@ static int read_doc(struct zarr_sink *s, const char *key, json_t **ret, struct e
 int zs_doc_get(struct zarr_sink *s, const char *key, const char *from, bool make,
 	       struct zs_doc **ret, struct err *e)
 {
-	struct zs_doc *d = zarr_sink_documents_known(s, key);
+	struct zs_doc *d = docs_known(s, key);
 	json_t *v = NULL;
 	int rc;
 
 	if (!d) {
 		rc = from ? read_doc(s, from, &v, e) : 0;
 		if (rc == 0)
-			rc = zarr_sink_documents_add(s, key, v, false, &d, e);
+			rc = docs_add(s, key, v, false, &d, e);
 		if (rc)
 			return rc;
 	}
@@ -198,10 +139,10 @@ int zs_doc_get(struct zarr_sink *s, const char *key, const char *from, bool make
 
 int zs_doc_set(struct zarr_sink *s, const char *key, json_t *v, struct err *e)
 {
-	struct zs_doc *d = zarr_sink_documents_known(s, key);
+	struct zs_doc *d = docs_known(s, key);
 
 	if (!d)
-		return zarr_sink_documents_add(s, key, v, true, &d, e);
+		return docs_add(s, key, v, true, &d, e);
 	json_decref(d->v);
 	d->v = v;
 	d->dirty = true;
@@ -225,13 +166,15 @@ void zs_docs_drop(struct zarr_sink *s, const char *key)
 	}
 }
 
+const char *zs_doc_name(const struct zarr_sink *s, bool array, bool attrs)
+{
+	return s->format == 3 ? "zarr.json" : attrs ? ".zattrs" : array ? ".zarray" : ".zgroup";
+}
+
 int zs_node_doc(struct zarr_sink *s, const char *key, const char *from, bool array, bool attrs,
 		struct zs_doc **ret, struct err *e)
 {
-	const char *name = s->format == 3 ? "zarr.json"
-			   : attrs        ? ".zattrs"
-			   : array        ? ".zarray"
-					  : ".zgroup";
+	const char *name = zs_doc_name(s, array, attrs);
 	const char *to = zs_path_join(s, key, name, e), *at = NULL;
 
 	if (!to)
@@ -269,22 +212,12 @@ int zs_attrs(struct zarr_sink *s, const char *key, const char *from, bool array,
 
 /* ---- writing them ---- */
 
-/* zarr_sink_documents_of_all - whether a document is consolidated metadata, and is put after the
+/* docs_of_all - whether a document is consolidated metadata, and is put after the
  * others. */
-static bool zarr_sink_documents_of_all(const struct zarr_sink *s, const char *key)
+static bool docs_of_all(const struct zarr_sink *s, const char *key)
 {
 	return s->format == 3 ? strcmp(key, "zarr.json") == 0
 			      : strcmp(store_key_name(key), ".zmetadata") == 0;
-}
-
-/* zarr_sink_documents_may_write - check that a document can be put. */
-static int zarr_sink_documents_may_write(const struct zarr_sink *s, const char *key,
-					 struct err *e)
-{
-	char dir[STORE_KEY_MAX + 1];
-
-	store_key_parent(key, dir);
-	return zs_check_writable(&s->txn, dir, e);
 }
 
 int zs_docs_write(struct zarr_sink *s, struct err *e)
@@ -293,24 +226,23 @@ int zs_docs_write(struct zarr_sink *s, struct err *e)
 
 	for (size_t i = 0; rc == 0 && i < s->n_docs; i++) {
 		const struct zs_doc *d = &s->docs[i];
+		char dir[STORE_KEY_MAX + 1];
 		struct buf b;
 		struct jw j;
 
 		if (!d->dirty || !d->v)
 			continue;
-		rc = zarr_sink_documents_may_write(s, d->key, e);
+		store_key_parent(d->key, dir);
+		rc = zs_check_writable(&s->txn, dir, e);
 		if (rc)
 			break;
 		buf_init(&b, ZR_DOC_MAX);
 		/* zarr-python 2 reads ASCII only, netCDF-C does not support \uXXXX */
-		jw_init(&j, &b,
-			s->mode != ZARR_NCZARR || zarr_sink_documents_of_all(s, d->key));
-		zs_json_put(&j, d->v);
+		jw_init(&j, &b, s->mode != ZARR_NCZARR || docs_of_all(s, d->key));
+		json_put(&j, d->v);
 		buf_putc(&b, '\n');
 		rc = buf_ok(&b)
-			     ? zs_txn_put(&s->txn,
-					  zarr_sink_documents_of_all(s, d->key) ? ZS_ROOT
-										: ZS_DOC,
+			     ? zs_txn_put(&s->txn, docs_of_all(s, d->key) ? ZS_ROOT : ZS_DOC,
 					  d->key, b.data, b.len, e)
 			     : buf_full(&b, e, -ERANGE, "'%.*s' would be larger than %zu bytes",
 					LONG, d->key, ZR_DOC_MAX);

@@ -11,87 +11,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/core/endian.h"
-#include "base/core/utf8.h"
-
-/* ---- forms ---- */
-
-/* to_utf32 - convert n strings of `size` bytes, UTF-8 and padded, to UTF-32 of the same size. */
-static int to_utf32(const uint8_t *in, uint64_t n, size_t size, bool big, uint8_t *out,
-		    struct err *e)
-{
-	for (uint64_t i = 0; i < n; i++, in += size, out += size) {
-		const uint8_t *p = in, *end;
-		size_t len = size, at = 0;
-
-		while (len > 0 && in[len - 1] == 0)
-			len--;
-		end = in + len;
-		memset(out, 0, size);
-		if (!utf8_ok(in, len))
-			return err_set(e, -EOPNOTSUPP, "a string is not UTF-8");
-		for (uint32_t c; p < end && at + 4 <= size; at += 4) {
-			p += utf8_decode(p, (size_t)(end - p), &c);
-			put_uint(out + at, c, 4, big);
-		}
-		if (p < end)
-			return err_set(e, -EOPNOTSUPP,
-				       "a string has more than the %zu characters that the "
-				       "store can hold",
-				       size / 4);
-	}
-	return 0;
-}
-
-/* to_fields - convert structures to those with gaps between fields. */
-static void to_fields(const struct zr_dtype *t, uint64_t n, const uint8_t *in, uint8_t *out)
-{
-	for (uint64_t i = 0; i < n; i++, in += t->type.size, out += t->stored) {
-		memset(out, 0, t->stored);
-		for (uint32_t k = 0; k < t->n_moves; k++)
-			memcpy(out + t->moves[k].from, in + t->moves[k].to, t->moves[k].bytes);
-	}
-}
-
-/* ---- order ---- */
-
-/* reorder - elements in C order to stored order. len: lengths of the chunk. */
-static void reorder(const struct zr_meta *m, const uint64_t *len, size_t size,
-		    const uint8_t *in, uint8_t *out)
-{
-	size_t step[DS_RANK_MAX] = {0}, next = size;
-	uint64_t at[DS_RANK_MAX] = {0};
-	uint32_t d;
-
-	for (uint32_t k = m->rank; k-- > 0;) {
-		step[m->order[k]] = next;
-		next *= (size_t)len[m->order[k]];
-	}
-	do {
-		memcpy(out, in, size);
-		in += size;
-		for (d = m->rank; d-- > 0;) {
-			out += step[d];
-			if (++at[d] < len[d])
-				break;
-			out -= step[d] * (size_t)len[d];
-			at[d] = 0;
-		}
-	} while (d != UINT32_MAX);
-}
-
-/* encode_count - number of elements of a stored chunk. */
-static int encode_count(const struct zs_array *za, uint64_t *ret, struct err *e)
-{
-	uint64_t n = 1;
-
-	for (uint32_t d = 0; d < za->meta->rank; d++)
-		if (ckd_mul(&n, n, za->stored[d]) || n > PTRDIFF_MAX / 64)
-			return err_set(e, -ERANGE, "a chunk has too many elements");
-	*ret = n;
-	return 0;
-}
-
 /* encode_turn - convert n elements of `size` bytes to stored order. *ret: in, or s->turned. */
 static int encode_turn(struct zarr_sink *s, const struct zs_array *za, const uint8_t *in,
 		       uint64_t n, size_t size, const uint8_t **ret, struct err *e)
@@ -105,7 +24,7 @@ static int encode_turn(struct zarr_sink *s, const struct zs_array *za, const uin
 	to = buf_grow(&s->turned, (size_t)n * size);
 	if (!to)
 		return err_nomem(e);
-	reorder(za->meta, za->stored, size, in, to);
+	zr_rearrange(za->meta, za->stored, za->meta->rank, za->stored, size, true, in, to);
 	*ret = to;
 	return 0;
 }
@@ -167,9 +86,9 @@ static int encode_fixed(struct zarr_sink *s, const struct ds_array *a,
 		if (!to)
 			rc = err_nomem(e);
 		else if (t->conv == ZR_UTF32)
-			rc = to_utf32(p, n, t->stored, t->big, to, e);
+			rc = zr_to_utf32(p, n, t->stored, t->big, to, e);
 		else
-			to_fields(t, n, p, to);
+			zr_fields(t, n, true, p, to);
 		p = to;
 	}
 	if (rc == 0)
@@ -184,43 +103,24 @@ static int encode_fixed(struct zarr_sink *s, const struct ds_array *a,
 
 /* ---- elements without a size ---- */
 
-struct encode_item {
-	const uint8_t *p;
-	size_t len;
-};
-
 /* items_of - the elements of a body in stored order, in s->turned or own. */
 static int items_of(struct zarr_sink *s, const struct zs_array *za, const uint8_t *p,
-		    size_t len, uint64_t n, struct buf *own, const struct encode_item **ret,
+		    size_t len, uint64_t n, struct buf *own, const struct zr_vlen_item **ret,
 		    struct err *e)
 {
-	struct encode_item *items = (void *)buf_grow(own, (size_t)n * sizeof(*items));
+	struct zr_vlen_item *items = (void *)buf_grow(own, (size_t)n * sizeof(*items));
 	const uint8_t *turned;
-	int rc;
+	int rc = items ? zr_vlen_items(p, len, n, items, e) : err_nomem(e);
 
-	if (!items)
-		return err_nomem(e);
-	for (uint64_t i = 0; i < n; i++) {
-		uint32_t k;
-
-		if (len < 4)
-			return err_set(e, -EINVAL,
-				       "the chunk does not contain %" PRIu64 " elements", n);
-		k = get_le32(p);
-		if (k > len - 4)
-			return err_set(e, -EINVAL,
-				       "the chunk does not contain %" PRIu64 " elements", n);
-		items[i] = (struct encode_item){p + 4, k};
-		p += 4 + (size_t)k;
-		len -= 4 + (size_t)k;
-	}
+	if (rc)
+		return rc;
 	rc = encode_turn(s, za, (const uint8_t *)items, n, sizeof(*items), &turned, e);
-	*ret = (const struct encode_item *)(const void *)turned;
+	*ret = (const struct zr_vlen_item *)(const void *)turned;
 	return rc;
 }
 
 /* fixed_strings - NCZarr's strings, with the size of the dtype. */
-static int fixed_strings(const struct encode_item *items, uint64_t n, uint32_t size,
+static int fixed_strings(const struct zr_vlen_item *items, uint64_t n, uint32_t size,
 			 struct buf *out, struct err *e)
 {
 	for (uint64_t i = 0; i < n; i++) {
@@ -245,7 +145,7 @@ static int encode_vlen(struct zarr_sink *s, const struct ds_array *a, const stru
 {
 	const struct zr_meta *m = za->meta;
 	uint32_t base = a->type.kind == DT_VLEN && a->type.base ? a->type.base->size : 1;
-	const struct encode_item *items = NULL;
+	const struct zr_vlen_item *items = NULL;
 	struct buf list, body, frame;
 	int rc;
 
@@ -297,11 +197,11 @@ int zs_encode(struct zarr_sink *s, uint32_t array, const struct zs_array *za, co
 {
 	const struct ds_array *a = &s->now->ds.arrays[array];
 	const struct zr_dtype *t = &za->meta->dtype;
-	uint64_t n = 0, bytes;
-	int rc = encode_count(za, &n, e);
+	uint64_t n = 1, bytes;
+	int rc;
 
-	if (rc)
-		return blame(za, rc, e);
+	if (!u64_product(&n, za->stored, za->meta->rank, PTRDIFF_MAX / 64))
+		return blame(za, err_set(e, -ERANGE, "a chunk has too many elements"), e);
 	if (dt_is_vlen(&a->type) != dt_is_vlen(&t->type) && za->meta->vlen == ZR_VLEN_NONE)
 		return err_set(e, -EOPNOTSUPP,
 			       "'%.200s': in the store its elements have another type",

@@ -37,7 +37,7 @@ static void shut(int *fd)
 	*fd = -1;
 }
 
-static int zarr_sink_journal_new_file(int dir, const char *name, int *ret, struct err *e)
+static int journal_new_file(int dir, const char *name, int *ret, struct err *e)
 {
 	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
 
@@ -50,7 +50,7 @@ static int zarr_sink_journal_new_file(int dir, const char *name, int *ret, struc
 int zs_write_file(int dir, const char *name, const uint8_t *p, size_t n, struct err *e)
 {
 	auto_fd int fd = -1;
-	int rc = zarr_sink_journal_new_file(dir, name, &fd, e);
+	int rc = journal_new_file(dir, name, &fd, e);
 
 	return rc || n == 0 ? rc : io_pwrite(fd, p, n, 0, e);
 }
@@ -160,14 +160,15 @@ int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e)
 	}
 	(void)snprintf(name, sizeof(name), "%" PRIu64, t->n_files);
 	if (rc == 0)
-		rc = zarr_sink_journal_new_file(t->sub, name, ret_fd, e);
+		rc = journal_new_file(t->sub, name, ret_fd, e);
 	if (rc == 0)
 		*ret = t->n_files++;
 	return rc;
 }
 
 /* zs_txn_file - create a file with the content of a new object; *ret is its number. */
-static int zs_txn_file(struct zs_txn *t, const uint8_t *p, size_t n, uint64_t *ret, struct err *e)
+static int zs_txn_file(struct zs_txn *t, const uint8_t *p, size_t n, uint64_t *ret,
+		       struct err *e)
 {
 	auto_fd int fd = -1;
 	int rc = zs_txn_new(t, ret, &fd, e);
@@ -177,7 +178,7 @@ static int zs_txn_file(struct zs_txn *t, const uint8_t *p, size_t n, uint64_t *r
 
 /* ---- the manifest, written ---- */
 
-static int zarr_sink_journal_flush(struct zs_txn *t, struct err *e)
+static int journal_flush(struct zs_txn *t, struct err *e)
 {
 	int rc;
 
@@ -217,7 +218,7 @@ int zs_txn_note(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, st
 	buf_put_le(&t->out, n, 8);
 	buf_put_le(&t->out, len, 2);
 	buf_put(&t->out, key, len);
-	return t->out.len >= PIECE ? zarr_sink_journal_flush(t, e) : 0;
+	return t->out.len >= PIECE ? journal_flush(t, e) : 0;
 }
 
 int zs_txn_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, struct err *e)
@@ -240,8 +241,8 @@ int zs_txn_put(struct zs_txn *t, enum zs_op op, const char *key, const uint8_t *
 	return rc ? rc : zs_txn_step(t, op, file, key, e);
 }
 
-/* zarr_sink_journal_settle - sync all new files: a few one by one, many with syncfs(). */
-static int zarr_sink_journal_settle(struct zs_txn *t, struct err *e)
+/* journal_settle - sync all new files: a few one by one, many with syncfs(). */
+static int journal_settle(struct zs_txn *t, struct err *e)
 {
 	char name[24];
 
@@ -267,7 +268,7 @@ static int finish_manifest(struct zs_txn *t, struct err *e)
 	int rc = zs_txn_note(t, ZS_END, t->n_ops, "", e);
 
 	if (rc == 0)
-		rc = zarr_sink_journal_flush(t, e);
+		rc = journal_flush(t, e);
 	put_le32(sum, t->sum);
 	if (rc == 0)
 		rc = io_pwrite(t->manifest, sum, sizeof(sum), t->out_at, e);
@@ -280,7 +281,7 @@ int zs_txn_commit(struct zs_txn *t, int (*gate)(void *arg, struct err *e), void 
 	int rc = t->remote ? zs_remote_ready(t, e) : 0;
 
 	if (rc == 0)
-		rc = zarr_sink_journal_settle(t, e);
+		rc = journal_settle(t, e);
 	if (rc == 0)
 		rc = finish_manifest(t, e);
 	if (rc == 0 && gate)

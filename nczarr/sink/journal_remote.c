@@ -26,7 +26,8 @@
 struct gathered {
 	enum zs_op op;
 	uint64_t n;
-	const char *key; /* in the arena */
+	const char *key;  /* in the arena */
+	const char *from; /* of an object to fetch: its current key; NULL */
 };
 
 /* expected - the required version of a document. */
@@ -46,7 +47,7 @@ struct zs_remote {
 	struct arena arena;
 	struct gathered *steps;
 	size_t n_steps, c_steps;
-	size_t *aways;           /* n_aways steps: removed or renamed directories */
+	size_t *aways; /* n_aways steps: removed or renamed directories */
 	size_t n_aways, c_aways;
 	struct expected *seen;
 	size_t n_seen, c_seen;
@@ -57,9 +58,7 @@ struct zs_remote {
 	struct moved *moved;
 	size_t n_moved, c_moved;
 	struct zs_txn *txn;
-	struct gathered *copies; /* steps of objects to fetch, n is their file */
-	const char **from;       /* their current keys */
-	size_t n_copies;
+	size_t copies; /* the first step of an object to fetch */
 };
 
 int zs_remote_new(struct store *store, struct zs_remote **ret, struct err *e)
@@ -94,8 +93,6 @@ void zs_remote_free(struct zs_remote *f)
 	free(f->aways);
 	free(f->seen);
 	free(f->moved);
-	free(f->copies);
-	free(f->from);
 	arena_release(&f->arena);
 	free(f);
 }
@@ -116,7 +113,7 @@ struct journal_remote_each {
 	struct err e; /* lock */
 };
 
-static void *journal_remote_work(void *arg)
+static void *journal_work(void *arg)
 {
 	struct journal_remote_each *x = arg;
 	struct err e = ERR_INIT;
@@ -150,9 +147,9 @@ int zs_remote_each(size_t n, int (*fn)(void *arg, size_t i, struct err *e), void
 	if (pthread_mutex_init(&x.lock, NULL) != 0)
 		return err_nomem(e);
 	while (n_threads < AT_ONCE - 1 && n_threads + 1 < n &&
-	       thread_start(&threads[n_threads], journal_remote_work, &x) == 0)
+	       thread_start(&threads[n_threads], journal_work, &x) == 0)
 		n_threads++; /* continue with fewer threads */
-	(void)journal_remote_work(&x);
+	(void)journal_work(&x);
 	for (size_t i = 0; i < n_threads; i++)
 		(void)pthread_join(threads[i], NULL);
 	(void)pthread_mutex_destroy(&x.lock);
@@ -163,23 +160,9 @@ int zs_remote_each(size_t n, int (*fn)(void *arg, size_t i, struct err *e), void
 
 /* ---- steps of the sink ---- */
 
-static int journal_remote_enter(json_t *set, const char *key, struct err *e)
+static int journal_enter(json_t *set, const char *key, struct err *e)
 {
 	return json_object_set_new(set, key, json_true()) < 0 ? err_nomem(e) : 0;
-}
-
-/* homes_of - add the directories above a document. */
-static int homes_of(struct zs_remote *f, const char *key, struct err *e)
-{
-	char dir[STORE_KEY_MAX + 1];
-	int rc = 0;
-
-	memcpy(dir, key, strlen(key) + 1);
-	for (char *slash; rc == 0 && (slash = strrchr(dir, '/')) != NULL;) {
-		*slash = '\0';
-		rc = journal_remote_enter(f->homes, dir, e);
-	}
-	return rc;
 }
 
 int zs_remote_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, struct err *e)
@@ -197,9 +180,9 @@ int zs_remote_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key,
 	}
 	f->steps[f->n_steps++] = (struct gathered){.op = op, .n = n, .key = copy};
 	if (op == ZS_PUT || op == ZS_DOC || op == ZS_ROOT)
-		rc = journal_remote_enter(f->puts, key, e);
+		rc = journal_enter(f->puts, key, e);
 	if (rc == 0 && (op == ZS_DOC || op == ZS_ROOT))
-		rc = homes_of(f, key, e);
+		rc = zs_above(f->homes, key, e);
 	return rc;
 }
 
@@ -250,16 +233,8 @@ int zs_remote_get(struct store *store, const char *key, struct buf *out, uint64_
 
 /* ---- directories that go ---- */
 
-/* journal_remote_below - whether a key is in a directory. */
-static bool journal_remote_below(const char *dir, const char *key)
-{
-	size_t n = strlen(dir);
-
-	return strncmp(key, dir, n) == 0 && key[n] == '/';
-}
-
-static bool journal_remote_add_name(void *arg, const char *name, bool is_dir,
-				    const struct store_stat *st)
+static bool journal_add_name(void *arg, const char *name, bool is_dir,
+			     const struct store_stat *st)
 {
 	struct buf *b = arg;
 
@@ -269,10 +244,10 @@ static bool journal_remote_add_name(void *arg, const char *name, bool is_dir,
 	return buf_ok(b);
 }
 
-/* journal_remote_gather - collect all objects below a key: by one listing if the service supports
+/* journal_gather - collect all objects below a key: by one listing if the service supports
  * it, else folder by folder. */
-static int journal_remote_gather(struct zs_remote *f, const char *dir, size_t away,
-				 unsigned depth, struct err *e)
+static int journal_gather(struct zs_remote *f, const char *dir, size_t away, unsigned depth,
+			  struct err *e)
 {
 	struct buf names;
 	int rc;
@@ -280,9 +255,9 @@ static int journal_remote_gather(struct zs_remote *f, const char *dir, size_t aw
 	if (depth == 0)
 		return err_set(e, -ELOOP, "'%.*s' is nested too deeply", LONG, dir);
 	buf_init(&names, PTRDIFF_MAX);
-	rc = store_list_deep(f->store, dir, journal_remote_add_name, &names, e);
+	rc = store_list_deep(f->store, dir, journal_add_name, &names, e);
 	if (rc == -EOPNOTSUPP)
-		rc = store_list(f->store, dir, false, journal_remote_add_name, &names, e);
+		rc = store_list(f->store, dir, false, journal_add_name, &names, e);
 	if (rc == -ENOENT)
 		rc = 0;
 	if (rc == 0 && !buf_ok(&names))
@@ -300,7 +275,7 @@ static int journal_remote_gather(struct zs_remote *f, const char *dir, size_t aw
 		key[nd] = '/';
 		memcpy(key + nd + 1, name, nn + 1);
 		if (names.data[at] == 'd') {
-			rc = journal_remote_gather(f, key, away, depth - 1, e);
+			rc = journal_gather(f, key, away, depth - 1, e);
 		} else if (grow_array(&f->moved, &f->c_moved, f->n_moved + 1,
 				      sizeof(*f->moved)) < 0) {
 			rc = err_nomem(e);
@@ -311,15 +286,6 @@ static int journal_remote_gather(struct zs_remote *f, const char *dir, size_t aw
 	}
 	buf_release(&names);
 	return rc;
-}
-
-/* journal_remote_into - the new name of a directory; NULL: it is removed. */
-static const char *journal_remote_into(const struct zs_remote *f, uint64_t n)
-{
-	for (size_t i = 0; i < f->n_steps; i++)
-		if (f->steps[i].op == ZS_INTO && f->steps[i].n == n)
-			return f->steps[i].key;
-	return NULL;
 }
 
 /* to_copy - an object with a new key: make a file for its copy. */
@@ -344,15 +310,15 @@ static int to_copy(struct zs_remote *f, const struct moved *m, const char *to, s
 	rc = zs_remote_step(f->txn, zarr_doc_key(key) ? ZS_DOC : ZS_PUT, file, key, e);
 	if (rc)
 		return rc;
-	f->copies[f->n_copies] = f->steps[f->n_steps - 1];
-	f->from[f->n_copies++] = m->key;
+	f->steps[f->n_steps - 1].from = m->key;
 	return 0;
 }
 
-/* journal_remote_fetch - fetch one of the copies. */
-static int journal_remote_fetch(void *arg, size_t i, struct err *e)
+/* journal_fetch - fetch one of the copies. */
+static int journal_fetch(void *arg, size_t i, struct err *e)
 {
 	struct zs_remote *f = arg;
+	const struct gathered *x = &f->steps[f->copies + i];
 	auto_free uint8_t *room = malloc(PIECE);
 	struct store_stat st;
 	auto_fd int fd = -1;
@@ -361,19 +327,19 @@ static int journal_remote_fetch(void *arg, size_t i, struct err *e)
 
 	if (!room)
 		return err_nomem(e);
-	zs_txn_path(path, f->copies[i].n);
+	zs_txn_path(path, x->n);
 	fd = openat(f->txn->dir, path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return err_sys(e, errno, "'%s' in the state directory", path);
-	rc = store_stat(f->store, f->from[i], &st, e);
+	rc = store_stat(f->store, x->from, &st, e);
 	for (uint64_t at = 0; rc == 0 && at < st.size;) {
 		size_t n = (size_t)u64_min(st.size - at, PIECE);
 		uint64_t version = 0;
 
-		rc = store_read(f->store, f->from[i], at, room, n, &version, e);
+		rc = store_read(f->store, x->from, at, room, n, &version, e);
 		if (rc == 0 && version != st.version)
 			rc = err_set(e, -ESTALE, "'%.*s' was changed by another program", LONG,
-				     f->from[i]);
+				     x->from);
 		if (rc == 0)
 			rc = io_pwrite(fd, room, n, at, e);
 		at += n;
@@ -381,72 +347,65 @@ static int journal_remote_fetch(void *arg, size_t i, struct err *e)
 	return rc;
 }
 
-/* journal_remote_expand - expand steps of directories to objects. */
-static int journal_remote_expand(struct zs_remote *f, struct err *e)
+/* journal_expand - expand steps of directories to objects. */
+static int journal_expand(struct zs_remote *f, struct err *e)
 {
 	const char *to = NULL;
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < f->n_aways; i++)
-		rc = journal_remote_gather(f, f->steps[f->aways[i]].key, f->aways[i], DEEP, e);
+		rc = journal_gather(f, f->steps[f->aways[i]].key, f->aways[i], DEEP, e);
 	if (rc || f->n_moved == 0)
 		return rc;
-	f->copies = alloc_array(f->n_moved, sizeof(*f->copies));
-	f->from = alloc_array(f->n_moved, sizeof(*f->from));
-	if (!f->copies || !f->from)
-		return err_nomem(e);
+	f->copies = f->n_steps;
 	for (size_t i = 0; rc == 0 && i < f->n_moved; i++) {
 		/* objects of one directory are adjacent */
-		if (i == 0 || f->moved[i].away != f->moved[i - 1].away)
-			to = journal_remote_into(f, f->steps[f->moved[i].away].n);
+		if (i == 0 || f->moved[i].away != f->moved[i - 1].away) {
+			to = NULL; /* it is removed */
+			for (size_t k = 0; !to && k < f->copies; k++)
+				if (f->steps[k].op == ZS_INTO &&
+				    f->steps[k].n == f->steps[f->moved[i].away].n)
+					to = f->steps[k].key;
+		}
 		if (to)
 			rc = to_copy(f, &f->moved[i], to, e);
 	}
-	return rc ? rc : zs_remote_each(f->n_copies, journal_remote_fetch, f, e);
+	return rc ? rc : zs_remote_each(f->n_steps - f->copies, journal_fetch, f, e);
 }
 
 /* ---- the manifest ---- */
 
-static int journal_remote_note(struct zs_remote *f, enum zs_op op, uint64_t n, const char *key,
-			       struct err *e)
+static int journal_note(struct zs_remote *f, enum zs_op op, uint64_t n, const char *key,
+			struct err *e)
 {
 	f->txn->n_ops++;
 	return zs_txn_note(f->txn, op, n, key, e);
 }
 
-/* journal_remote_drop - remove an object of a directory. If a new array takes its place, the
+/* journal_drop - remove an object of a directory. If a new array takes its place, the
  * document is removed first, then objects that are not put again: old chunks must not be readable
  * with a new document. */
-static int journal_remote_drop(struct zs_remote *f, const struct moved *m, struct err *e)
+static int journal_drop(struct zs_remote *f, const struct moved *m, struct err *e)
 {
 	bool again = json_object_get(f->homes, f->steps[m->away].key) != NULL;
 	bool put = json_object_get(f->puts, m->key) != NULL;
 
 	if (json_object_get(f->drops, m->key) || (put && !(again && zarr_doc_key(m->key))))
 		return 0;
-	if (journal_remote_enter(f->drops, m->key, e) < 0)
+	if (journal_enter(f->drops, m->key, e) < 0)
 		return -ENOMEM;
-	return journal_remote_note(f, again ? ZS_REMOVE_FIRST : ZS_DROP, 0, m->key, e);
+	return journal_note(f, again ? ZS_REMOVE_FIRST : ZS_DROP, 0, m->key, e);
 }
 
-/* journal_remote_replaced - whether a document is in a directory that is removed first. */
-static bool journal_remote_replaced(const struct zs_remote *f, const char *key)
+/* needs_version - whether a step overwrites a document: not in a directory that is removed first. */
+static bool needs_version(const struct zs_remote *f, const struct gathered *x)
 {
+	if (x->op != ZS_DOC && x->op != ZS_ROOT)
+		return false;
 	for (size_t i = 0; i < f->n_aways; i++)
-		if (journal_remote_below(f->steps[f->aways[i]].key, key))
-			return true;
-	return false;
-}
-
-/* journal_remote_condition - add the required version of a document that is overwritten. */
-static int journal_remote_condition(struct zs_remote *f, const char *key, struct err *e)
-{
-	const json_t *i = json_object_get(f->known, key);
-
-	if (journal_remote_replaced(f, key))
-		return 0;
-	return journal_remote_note(f, ZS_IF_VERSION,
-				   i ? f->seen[json_integer_value(i)].version : 0, key, e);
+		if (store_key_below(f->steps[f->aways[i]].key, x->key))
+			return false;
+	return true;
 }
 
 static int write_steps(struct zs_remote *f, struct err *e)
@@ -454,16 +413,21 @@ static int write_steps(struct zs_remote *f, struct err *e)
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < f->n_moved; i++)
-		rc = journal_remote_drop(f, &f->moved[i], e);
+		rc = journal_drop(f, &f->moved[i], e);
 	for (size_t i = 0; rc == 0 && i < f->n_steps; i++) {
 		const struct gathered *x = &f->steps[i];
 
 		if (x->op == ZS_AWAY || x->op == ZS_INTO)
 			continue;
-		if (x->op == ZS_DOC || x->op == ZS_ROOT)
-			rc = journal_remote_condition(f, x->key, e);
+		if (needs_version(f, x)) {
+			const json_t *seen = json_object_get(f->known, x->key);
+
+			rc = journal_note(f, ZS_IF_VERSION,
+					  seen ? f->seen[json_integer_value(seen)].version : 0,
+					  x->key, e);
+		}
 		if (rc == 0)
-			rc = journal_remote_note(f, x->op, x->n, x->key, e);
+			rc = journal_note(f, x->op, x->n, x->key, e);
 	}
 	return rc;
 }
@@ -489,24 +453,20 @@ static int is_expected(void *arg, size_t i, struct err *e)
 				  : "changed");
 }
 
-static int conditions(const struct zs_txn *t, struct err *e)
-{
-	auto_fd int fd = openat(t->dir, ZS_CONDITIONS,
-				O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-
-	return fd < 0 ? err_sys(e, errno, "'%s' in the state directory", ZS_CONDITIONS) : 0;
-}
-
 int zs_remote_ready(struct zs_txn *t, struct err *e)
 {
 	struct zs_remote *f = t->remote;
+	auto_fd int fd = -1;
 	int rc;
 
 	f->txn = t;
-	rc = journal_remote_expand(f, e);
+	rc = journal_expand(f, e);
 	if (rc == 0)
 		rc = zs_remote_each(f->n_seen, is_expected, f, e);
 	if (rc == 0)
 		rc = write_steps(f, e);
-	return rc ? rc : conditions(t, e);
+	if (rc)
+		return rc;
+	fd = openat(t->dir, ZS_CONDITIONS, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return fd < 0 ? err_sys(e, errno, "'%s' in the state directory", ZS_CONDITIONS) : 0;
 }

@@ -80,9 +80,8 @@ int zs_nc_type(struct zarr_sink *s, json_t *attrs, const struct ds_attr *at, con
 	       struct err *e)
 {
 	json_t *types = NULL, *made = NULL, *v;
-	struct ds_array one = {.attrs = at, .n_attrs = at ? 1 : 0};
-	struct buf b;
-	struct jw j;
+	struct zs_made m;
+	struct jw *j;
 	int rc;
 
 	if (s->mode != ZARR_NCZARR || s->format == 3)
@@ -96,13 +95,11 @@ int zs_nc_type(struct zarr_sink *s, json_t *attrs, const struct ds_attr *at, con
 			(void)json_object_del(types, name); /* it may have had none */
 		return 0;
 	}
-	buf_init(&b, ZR_DOC_MAX);
-	jw_init(&j, &b, false);
-	jw_object(&j, false);
-	zr_put_nczarr_types(&j, &s->em, &one, NULL);
-	jw_end(&j);
-	rc = buf_ok(&b) ? json_read(b.data, b.len, &made, e) : err_nomem(e);
-	buf_release(&b);
+	j = zs_made_begin(&m);
+	jw_object(j, false);
+	zr_put_nczarr_types(j, &s->em, at, 1, NULL, true);
+	jw_end(j);
+	rc = zs_made_end(&m, &made, e);
 	if (rc)
 		return rc;
 	v = json_object_get(made, "_nczarr_attr");
@@ -217,8 +214,8 @@ int zs_nc_array_dims(struct zarr_sink *s, uint32_t array, const struct zs_array 
 {
 	struct ds_array a = s->now->ds.arrays[array];
 	json_t *d, *made = NULL, *v;
-	struct buf b;
-	struct jw j;
+	struct zs_made m;
+	struct jw *j;
 	int rc;
 
 	if (s->mode != ZARR_NCZARR || s->format == 3)
@@ -227,13 +224,11 @@ int zs_nc_array_dims(struct zarr_sink *s, uint32_t array, const struct zs_array 
 	if (rc || !d)
 		return rc;
 	a.rank -= za->spread;
-	buf_init(&b, ZR_DOC_MAX);
-	jw_init(&j, &b, false);
-	jw_object(&j, false);
-	zr_put_nczarr_array(&j, &s->em, &a);
-	jw_end(&j);
-	rc = buf_ok(&b) ? json_read(b.data, b.len, &made, e) : err_nomem(e);
-	buf_release(&b);
+	j = zs_made_begin(&m);
+	jw_object(j, false);
+	zr_put_nczarr_array(j, &s->em, &a);
+	jw_end(j);
+	rc = zs_made_end(&m, &made, e);
 	if (rc)
 		return rc;
 	v = json_object_get(json_object_get(made, "_nczarr_array"), "dimrefs");
@@ -250,7 +245,8 @@ int zs_nc_array_dims(struct zarr_sink *s, uint32_t array, const struct zs_array 
 
 /* ---- hints in a store of plain Zarr ---- */
 
-static bool same_layout(const struct dataset *a, uint32_t ga, const struct dataset *b, uint32_t gb)
+static bool same_layout(const struct dataset *a, uint32_t ga, const struct dataset *b,
+			uint32_t gb)
 {
 	const struct ds_group *g = &a->groups[ga], *h = &b->groups[gb];
 
@@ -297,26 +293,14 @@ static bool plain_says(const struct dataset *ds, uint32_t group)
 		if (ds->dims[g->dims[i]].unlimited)
 			return false;
 	for (uint32_t i = 1; i < g->n_arrays; i++)
-		if (strcmp(ds->arrays[g->arrays[i - 1]].name, ds->arrays[g->arrays[i]].name) > 0)
+		if (strcmp(ds->arrays[g->arrays[i - 1]].name, ds->arrays[g->arrays[i]].name) >
+		    0)
 			return false;
 	for (uint32_t i = 1; i < g->n_groups; i++)
-		if (strcmp(ds->groups[g->groups[i - 1]].name, ds->groups[g->groups[i]].name) > 0)
+		if (strcmp(ds->groups[g->groups[i - 1]].name, ds->groups[g->groups[i]].name) >
+		    0)
 			return false;
 	return dims_follow(ds, g);
-}
-
-static int hints(struct zarr_sink *s, uint32_t group, json_t **ret, struct err *e)
-{
-	struct buf b;
-	struct jw j;
-	int rc;
-
-	buf_init(&b, ZR_DOC_MAX);
-	jw_init(&j, &b, false);
-	zr_put_group_hints(&j, &s->em, group);
-	rc = buf_ok(&b) ? json_read(b.data, b.len, ret, e) : err_nomem(e);
-	buf_release(&b);
-	return rc;
 }
 
 int zs_group_hints(struct zarr_sink *s, uint32_t was, uint32_t now, struct err *e)
@@ -324,6 +308,7 @@ int zs_group_hints(struct zarr_sink *s, uint32_t was, uint32_t now, struct err *
 	static const char name[] = "_nczarr_group";
 	const bool said = plain_says(&s->now->ds, now);
 	const char *key;
+	struct zs_made m;
 	struct zs_doc *d;
 	json_t *in, *v;
 	int rc;
@@ -349,7 +334,8 @@ int zs_group_hints(struct zarr_sink *s, uint32_t was, uint32_t now, struct err *
 		if (!in || json_object_set_new(d->v, "attributes", in) < 0)
 			return err_nomem(e);
 	}
-	rc = hints(s, now, &v, e);
+	zr_put_group_hints(zs_made_begin(&m), &s->em, now);
+	rc = zs_made_end(&m, &v, e);
 	if (rc)
 		return rc;
 	d->dirty = true;

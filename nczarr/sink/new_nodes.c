@@ -11,18 +11,6 @@
 
 #define LONG 200
 
-/* new_nodes_is_gone - whether a key, or a directory above it, is moved away. */
-static bool new_nodes_is_gone(const struct zarr_sink *s, const char *key)
-{
-	for (size_t i = 0; i < s->n_gone; i++) {
-		size_t n = strlen(s->gone[i].key);
-
-		if (strncmp(s->gone[i].key, key, n) == 0 && (key[n] == '\0' || key[n] == '/'))
-			return true;
-	}
-	return false;
-}
-
 int zs_has_root(struct zarr_sink *s, struct err *e)
 {
 	const struct zr_source *z = zr_of(s->real);
@@ -67,7 +55,7 @@ int zs_check_fresh(struct zarr_sink *s, struct err *e)
 	int rc;
 
 	for (size_t i = 0; i < s->n_fresh; i++) {
-		if (new_nodes_is_gone(s, s->fresh[i]))
+		if (zs_is_gone(s, s->fresh[i]))
 			continue;
 		rc = store_stat(zr_of(s->real)->store, s->fresh[i], &st, e);
 		if (rc == 0)
@@ -81,9 +69,9 @@ int zs_check_fresh(struct zarr_sink *s, struct err *e)
 	return 0;
 }
 
-/* new_nodes_emit - make a document of a new node. */
-static int new_nodes_emit(struct zarr_sink *s, const char *key, enum zr_doc doc, uint32_t ord,
-			  struct err *e)
+/* new_emit - make a document of a new node. */
+static int new_emit(struct zarr_sink *s, const char *key, enum zr_doc doc, uint32_t ord,
+		    struct err *e)
 {
 	const char *at = zs_path_join(s, key, zr_doc_file(doc), e);
 	struct buf b;
@@ -118,18 +106,18 @@ int zs_add_group(struct sink *sink, uint32_t group, struct err *e)
 		return e && e->code ? e->code : -EIO;
 	zg->is_new = true;
 	if (s->format == 3)
-		return new_nodes_emit(s, zg->key, ZR_DOC_GROUP_JSON, group, e);
-	rc = new_nodes_emit(s, zg->key, ZR_DOC_ZGROUP, group, e);
+		return new_emit(s, zg->key, ZR_DOC_GROUP_JSON, group, e);
+	rc = new_emit(s, zg->key, ZR_DOC_ZGROUP, group, e);
 	if (rc == 0)
-		rc = new_nodes_emit(s, zg->key, ZR_DOC_GROUP_ATTRS, group, e);
+		rc = new_emit(s, zg->key, ZR_DOC_GROUP_ATTRS, group, e);
 	return rc ? rc : zs_nc_list(s, parent, false, g->name, true, e);
 }
 
 /* ---- arrays ---- */
 
-/* new_nodes_nameable - whether the format can express a filter of an array: 1, 0, or -errno. */
-static int new_nodes_nameable(const struct zarr_sink *s, const struct codec_spec *spec,
-			      size_t size, struct err *e)
+/* new_nameable - whether the format can express a filter of an array: 1, 0, or -errno. */
+static int new_nameable(const struct zarr_sink *s, const struct codec_spec *spec, size_t size,
+			struct err *e)
 {
 	const struct codec_ops *ops = codec_find(spec->h5_id);
 	struct buf b;
@@ -168,18 +156,8 @@ static int keep_chain(struct zarr_sink *s, const struct codec_chain *c, struct c
 	return 0;
 }
 
-/* longest - the longest string of an array, which have a fixed size in NCZarr: all are read. */
-static int longest(struct zarr_sink *s, uint32_t array, uint32_t *ret, struct err *e)
-{
-	int rc = chunkio_max_text(s->now, array, ret, e);
-
-	if (rc == 0 && *ret == 0)
-		*ret = 1;
-	return rc;
-}
-
-static int new_nodes_plan(struct zarr_sink *s, uint32_t array, const struct sink_new *how,
-			  struct err *e)
+static int new_plan(struct zarr_sink *s, uint32_t array, const struct sink_new *how,
+		    struct err *e)
 {
 	struct ds_array *a = &s->shown_arrays[array];
 	struct plan *p = &s->plans[array];
@@ -193,7 +171,7 @@ static int new_nodes_plan(struct zarr_sink *s, uint32_t array, const struct sink
 	for (uint32_t i = 0; rc == 0 && i < p->chain.n; i++) {
 		const struct codec_spec *spec = &p->chain.specs[i];
 
-		rc = new_nodes_nameable(s, spec, a->type.size, e);
+		rc = new_nameable(s, spec, a->type.size, e);
 		if (rc == 0)
 			rc = err_set(e, -EOPNOTSUPP,
 				     "%s: Zarr v%u has no name for its filter '%s'",
@@ -203,7 +181,8 @@ static int new_nodes_plan(struct zarr_sink *s, uint32_t array, const struct sink
 	}
 	if (rc == 0 && s->mode == ZARR_NCZARR && p->kind == PLAN_VLEN) {
 		p->kind = PLAN_FIXED;
-		rc = longest(s, array, &p->fixed_size, e);
+		rc = chunkio_max_text(s->now, array, &p->fixed_size, e); /* all are read */
+		p->fixed_size += rc == 0 && p->fixed_size == 0;
 	}
 	return rc;
 }
@@ -219,9 +198,9 @@ static const char *lacks(const struct zarr_sink *s, const struct ds_array *a)
 	return NULL;
 }
 
-/* new_nodes_shape - requested chunk lengths. */
-static int new_nodes_shape(struct zarr_sink *s, uint32_t array, const struct sink_new *how,
-			   struct err *e)
+/* new_shape - requested chunk lengths. */
+static int new_shape(struct zarr_sink *s, uint32_t array, const struct sink_new *how,
+		     struct err *e)
 {
 	struct ds_array *a = &s->shown_arrays[array];
 	char tmp[200];
@@ -336,15 +315,14 @@ int zs_add_array(struct sink *sink, uint32_t array, const struct sink_new *how, 
 	za->key = zs_new_key(s, a->group, a->name, e);
 	if (!za->key)
 		return e && e->code ? e->code : -EIO;
-	rc = new_nodes_shape(s, array, how, e);
+	rc = new_shape(s, array, how, e);
 	if (rc == 0)
-		rc = new_nodes_plan(s, array, how, e);
+		rc = new_plan(s, array, how, e);
 	if (rc == 0)
-		rc = new_nodes_emit(s, za->key,
-				    s->format == 3 ? ZR_DOC_ARRAY_JSON : ZR_DOC_ZARRAY, array,
-				    e);
+		rc = new_emit(s, za->key, s->format == 3 ? ZR_DOC_ARRAY_JSON : ZR_DOC_ZARRAY,
+			      array, e);
 	if (rc == 0 && s->format != 3)
-		rc = new_nodes_emit(s, za->key, ZR_DOC_ARRAY_ATTRS, array, e);
+		rc = new_emit(s, za->key, ZR_DOC_ARRAY_ATTRS, array, e);
 	if (rc == 0)
 		rc = hint_checksum(s, array, za, e);
 	if (rc == 0)

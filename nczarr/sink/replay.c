@@ -45,8 +45,8 @@ static int replay_damaged(size_t at, const char *what, struct err *e)
 }
 
 /* replay_next - parse the step at *at, which advances; *at is less than m->len. */
-static int replay_next(const struct zs_manifest *m, size_t *at, struct zs_step *ret,
-		       struct err *e)
+static int replay_next(const struct zs_manifest *m, size_t *at, char key[STORE_KEY_MAX + 1],
+		       struct zs_step *ret, struct err *e)
 {
 	const uint8_t *p = m->p + *at;
 	size_t left = m->len - *at, n;
@@ -58,11 +58,12 @@ static int replay_next(const struct zs_manifest *m, size_t *at, struct zs_step *
 		return replay_damaged(*at, "a key is truncated", e);
 	ret->op = (enum zs_op)p[0];
 	ret->n = get_le(p + 1, 8);
-	memcpy(ret->key, p + RECORD, n);
-	ret->key[n] = '\0';
+	memcpy(key, p + RECORD, n);
+	key[n] = '\0';
+	ret->key = key;
 	if (!strchr("AIPDRXVYE", (int)ret->op) || ret->op == 0)
 		return replay_damaged(*at, "unknown step", e);
-	if (strlen(ret->key) != n || (ret->op == ZS_END ? n != 0 : !store_key_ok(ret->key)))
+	if (strlen(key) != n || (ret->op == ZS_END ? n != 0 : !store_key_ok(key)))
 		return replay_damaged(*at, "a key is not valid", e);
 	*at += RECORD + n;
 	return 0;
@@ -72,9 +73,10 @@ static int replay_check(struct zs_manifest *m, struct err *e)
 {
 	size_t at = HEAD;
 	struct zs_step x = {.op = ZS_ROOT};
+	char key[STORE_KEY_MAX + 1];
 
 	while (at < m->len && x.op != ZS_END) {
-		int rc = replay_next(m, &at, &x, e);
+		int rc = replay_next(m, &at, key, &x, e);
 
 		if (rc)
 			return rc;
@@ -121,12 +123,13 @@ static int replay_phase(const struct zs_manifest *m, const struct zs_phase *p,
 			struct zs_target *t, struct err *e)
 {
 	struct zs_step x = {.op = ZS_ROOT};
+	char key[STORE_KEY_MAX + 1];
 	uint64_t version = 0;
 	bool conditional = false;
 	int rc = 0;
 
 	for (size_t at = HEAD; rc == 0 && at < m->len;) {
-		rc = replay_next(m, &at, &x, e);
+		rc = replay_next(m, &at, key, &x, e);
 		if (rc == 0 && x.op == p->op &&
 		    (zarr_doc_key(x.key) ? !p->not_docs : !p->only_docs)) {
 			x.conditional = conditional;

@@ -18,33 +18,25 @@
 
 #define LONG 200
 
-/* step - a step of the current phase. */
-struct step {
-	enum zs_op op;
-	bool conditional;
-	uint64_t n, version;
-	const char *key; /* in the arena */
-};
-
-struct replay_remote_redo {
+struct replay_redo {
 	struct zs_target base;
 	struct store *store;
 	int dir;
 	bool conditions; /* conditions are checked */
 	struct arena arena;
-	struct step *steps;
+	struct zs_step *steps; /* of the current phase; keys in the arena */
 	size_t n, cap;
 };
 
-static struct replay_remote_redo *replay_remote_of(struct zs_target *t)
+static struct replay_redo *replay_of(struct zs_target *t)
 {
-	return CONTAINER_OF(t, struct replay_remote_redo, base);
+	return CONTAINER_OF(t, struct replay_redo, base);
 }
 
-static int replay_remote_begin(struct zs_target *t, const struct zs_manifest *m NZ_UNUSED,
-			       struct err *e)
+static int replay_begin(struct zs_target *t, const struct zs_manifest *m NZ_UNUSED,
+			struct err *e)
 {
-	struct replay_remote_redo *r = replay_remote_of(t);
+	struct replay_redo *r = replay_of(t);
 
 	r->conditions = faccessat(r->dir, ZS_CONDITIONS, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 	if (r->conditions || errno == ENOENT)
@@ -55,7 +47,7 @@ static int replay_remote_begin(struct zs_target *t, const struct zs_manifest *m 
 
 /* ---- one object ---- */
 
-static int begun(const struct step *x, int rc, struct err *e)
+static int begun(const struct zs_step *x, int rc, struct err *e)
 {
 	return err_wrap(e, rc,
 			"'%.*s' cannot be changed: the commit is incomplete; the next commit, "
@@ -63,10 +55,10 @@ static int begun(const struct step *x, int rc, struct err *e)
 			LONG, x->key);
 }
 
-/* replay_remote_is_ours - whether the service has the bytes to put under a key. 1, 0 or an
+/* replay_is_ours - whether the service has the bytes to put under a key. 1, 0 or an
  * error. */
-static int replay_remote_is_ours(struct replay_remote_redo *r, const struct step *x, int fd,
-				 uint64_t len, struct err *e)
+static int replay_is_ours(struct replay_redo *r, const struct zs_step *x, int fd, uint64_t len,
+			  struct err *e)
 {
 	auto_free uint8_t *mine = NULL, *theirs = NULL;
 	struct store_stat st;
@@ -88,7 +80,7 @@ static int replay_remote_is_ours(struct replay_remote_redo *r, const struct step
 	return rc ? rc : memcmp(mine, theirs, (size_t)len) == 0;
 }
 
-static int foreign(const struct step *x, struct err *e)
+static int foreign(const struct zs_step *x, struct err *e)
 {
 	return err_set(
 		e, -ESTALE,
@@ -99,7 +91,7 @@ static int foreign(const struct step *x, struct err *e)
 }
 
 /* as_seen - check the version before a put, for a service without conditions. */
-static int as_seen(struct replay_remote_redo *r, const struct step *x, struct err *e)
+static int as_seen(struct replay_redo *r, const struct zs_step *x, struct err *e)
 {
 	struct store_stat st = {.version = 0};
 	int rc = store_fresh(r->store, x->key, &st, e);
@@ -109,7 +101,7 @@ static int as_seen(struct replay_remote_redo *r, const struct step *x, struct er
 	return (rc ? 0 : st.version) == x->version ? 0 : -ESTALE;
 }
 
-static int put_file(struct replay_remote_redo *r, const struct step *x, int fd, uint64_t len,
+static int put_file(struct replay_redo *r, const struct zs_step *x, int fd, uint64_t len,
 		    struct err *e)
 {
 	struct store_put what = {.fd = fd, .len = len};
@@ -129,12 +121,11 @@ static int put_file(struct replay_remote_redo *r, const struct step *x, int fd, 
 	}
 	if (rc != -ESTALE && rc != -EEXIST)
 		return rc;
-	ours = replay_remote_is_ours(r, x, fd, len, e);
+	ours = replay_is_ours(r, x, fd, len, e);
 	return ours > 0 ? 0 : ours < 0 ? ours : foreign(x, e);
 }
 
-static int replay_remote_put_one(struct replay_remote_redo *r, const struct step *x,
-				 struct err *e)
+static int replay_put_one(struct replay_redo *r, const struct zs_step *x, struct err *e)
 {
 	auto_fd int fd = -1;
 	struct stat st;
@@ -151,36 +142,33 @@ static int replay_remote_put_one(struct replay_remote_redo *r, const struct step
 
 static int do_one(void *arg, size_t i, struct err *e)
 {
-	struct replay_remote_redo *r = arg;
-	const struct step *x = &r->steps[i];
+	struct replay_redo *r = arg;
+	const struct zs_step *x = &r->steps[i];
 	int rc;
 
 	if (x->op != ZS_DROP && x->op != ZS_REMOVE_FIRST)
-		return replay_remote_put_one(r, x, e);
+		return replay_put_one(r, x, e);
 	rc = store_remove(r->store, x->key, e);
 	return rc ? begun(x, rc, e) : 0;
 }
 
 /* ---- phases ---- */
 
-static int replay_remote_step(struct zs_target *t, const struct zs_step *x, struct err *e)
+static int replay_step(struct zs_target *t, const struct zs_step *x, struct err *e)
 {
-	struct replay_remote_redo *r = replay_remote_of(t);
+	struct replay_redo *r = replay_of(t);
 	const char *key = arena_strdup(&r->arena, x->key);
 
 	if (!key || grow_array(&r->steps, &r->cap, r->n + 1, sizeof(*r->steps)) < 0)
 		return err_nomem(e);
-	r->steps[r->n++] = (struct step){.op = x->op,
-					 .conditional = x->conditional,
-					 .n = x->n,
-					 .version = x->version,
-					 .key = key};
+	r->steps[r->n] = *x;
+	r->steps[r->n++].key = key;
 	return 0;
 }
 
-static int replay_remote_end(struct zs_target *t, enum zs_op op NZ_UNUSED, struct err *e)
+static int replay_end(struct zs_target *t, enum zs_op op NZ_UNUSED, struct err *e)
 {
-	struct replay_remote_redo *r = replay_remote_of(t);
+	struct replay_redo *r = replay_of(t);
 	size_t n = r->n;
 
 	r->n = 0;
@@ -198,14 +186,14 @@ int zs_remote_recover(struct store *store, int dir, struct err *e)
 		{.op = ZS_DROP, .only_docs = true},
 		{.op = ZS_DROP, .not_docs = true},
 	};
-	struct replay_remote_redo r = {.base = {.magic = ZS_REMOTE,
-						.phases = phases,
-						.n_phases = ARRAY_LEN(phases),
-						.begin = replay_remote_begin,
-						.step = replay_remote_step,
-						.end = replay_remote_end},
-				       .store = store,
-				       .dir = dir};
+	struct replay_redo r = {.base = {.magic = ZS_REMOTE,
+					 .phases = phases,
+					 .n_phases = ARRAY_LEN(phases),
+					 .begin = replay_begin,
+					 .step = replay_step,
+					 .end = replay_end},
+				.store = store,
+				.dir = dir};
 	int rc;
 
 	arena_init(&r.arena, SIZE_MAX / 2);

@@ -31,11 +31,7 @@ int zs_shard_put(struct zarr_sink *s, uint32_t array, struct zs_array *za,
 	uint64_t at[DS_RANK_MAX + 1];
 	int rc = 0;
 
-	for (uint32_t k = 0; k < m->rank; k++) {
-		uint32_t d = sh->order ? sh->order[k] : k;
-
-		part.slot = part.slot * sh->grid[d] + coords[d] % sh->grid[d];
-	}
+	part.slot = zr_shard_slot(m, sh, coords);
 	/* number of an object in C order over a grid that contains the old and the new one */
 	for (uint32_t d = 0; d < m->rank; d++)
 		at[d] = coords[d] / sh->grid[d];
@@ -116,18 +112,15 @@ static int from_old(struct sink_shard *x, const uint64_t *coords, uint64_t *ret_
 	struct zr_source *z = zr_of(x->s->real);
 	const uint32_t array = x->za->real;
 	const struct ds_array *a = &z->base.ds.arrays[array];
-	const struct zr_place *p = zr_place_of(z, array, e);
 	struct chunk_location location;
 	uint8_t *to;
 	int rc;
 
 	*ret_len = NONE;
-	if (!p)
-		return e && e->code ? e->code : -EIO;
 	for (uint32_t d = 0; d < a->rank; d++)
 		if (coords[d] >= a->grid[d] || coords[d] >= x->za->grid[d])
 			return 0;
-	rc = zr_find(z, array, p, ds_chunk_linear(a, coords), &location, e);
+	rc = zr_find_in(&z->base, array, ds_chunk_linear(a, coords), &location, e);
 	if (rc || location.where != ZR_PART)
 		return rc;
 	*ret_len = location.len;
@@ -136,8 +129,7 @@ static int from_old(struct sink_shard *x, const uint64_t *coords, uint64_t *ret_
 	to = buf_grow(&x->s->stored, (size_t)location.len);
 	if (!to && location.len > 0)
 		return err_nomem(e);
-	rc = zr_object_read(z, array, p, &location, location.off, to, (size_t)location.len,
-			    NULL, e);
+	rc = zr_object_read(&location, location.off, to, (size_t)location.len, NULL, e);
 	return rc || location.len == 0 ? rc
 				       : io_pwrite(x->fd, to, (size_t)location.len, x->at, e);
 }

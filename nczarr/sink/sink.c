@@ -13,6 +13,7 @@
 
 #include "nczarr/sink/sink_int.h"
 
+#define PATH_BYTES ((size_t)1 << 20)
 #define ARENA_MAX ((size_t)4 << 30)
 #define LONG 200
 #define POLLED 1024 /* documents that one poll certainly checks */
@@ -47,84 +48,66 @@ const char *zs_say(const struct dataset *ds, uint32_t array, char tmp[200])
 	return tmp;
 }
 
+int zs_path(const struct dataset *ds, bool array, uint32_t ord, struct buf *b, struct err *e)
+{
+	buf_clear(b);
+	if (array)
+		ds_array_path(ds, ord, b);
+	else
+		ds_group_path(ds, ord, b);
+	buf_putc(b, '\0');
+	return buf_ok(b) ? 0 : err_nomem(e);
+}
+
 json_t *zs_by_path(const struct dataset *ds, bool arrays)
 {
 	uint32_t n = arrays ? ds->n_arrays : ds->n_groups;
 	json_t *ret = json_object();
 	struct buf b;
 
-	buf_init(&b, (size_t)1 << 20);
-	for (uint32_t i = 0; ret && i < n; i++) {
-		buf_clear(&b);
-		if (arrays)
-			ds_array_path(ds, i, &b);
-		else
-			ds_group_path(ds, i, &b);
-		buf_putc(&b, '\0');
-		if (!buf_ok(&b) ||
+	buf_init(&b, PATH_BYTES);
+	for (uint32_t i = 0; ret && i < n; i++)
+		if (zs_path(ds, arrays, i, &b, NULL) < 0 ||
 		    json_object_set_new(ret, (const char *)b.data, json_integer(i)) < 0) {
 			json_decref(ret);
 			ret = NULL;
 		}
-	}
 	buf_release(&b);
 	return ret;
 }
 
-enum zarr_sink_sink_kind { ARRAY, GROUP };
+enum zarr_sink_kind { ARRAY, GROUP };
 
-/* real_named - the node of the store at a path, without given names. */
-static int real_named(struct zarr_sink *s, enum zarr_sink_sink_kind kind, const char *path,
-		      uint32_t *ret, struct err *e)
-{
-	const json_t *i;
-
-	if (!s->by_path[kind])
-		s->by_path[kind] = zs_by_path(&s->real->ds, kind == ARRAY);
-	if (!s->by_path[kind])
-		return err_nomem(e);
-	i = json_object_get(s->by_path[kind], path);
-	*ret = i ? (uint32_t)json_integer_value(i) : DS_NONE;
-	return 0;
-}
-
-/* zarr_sink_sink_named - the node of real at a path of ds; DS_NONE: none. */
-static int zarr_sink_sink_named(struct zarr_sink *s, const struct dataset *ds,
-				enum zarr_sink_sink_kind kind, uint32_t ord, uint32_t *ret,
-				struct err *e)
+/* zarr_sink_named - the node of real at a path of ds; DS_NONE: none. */
+static int zarr_sink_named(struct zarr_sink *s, const struct dataset *ds,
+			   enum zarr_sink_kind kind, uint32_t ord, uint32_t *ret, struct err *e)
 {
 	const struct sink_names *names = s->opts.names;
 	const struct dataset *real = &s->real->ds;
-	uint32_t n = kind == ARRAY ? real->n_arrays : real->n_groups;
-	struct buf path;
-	int rc = 0;
+	const json_t *i;
+	struct buf b;
+	int rc;
 
-	buf_init(&path, (size_t)1 << 20);
-	if (kind == ARRAY)
-		ds_array_path(ds, ord, &path);
-	else
-		ds_group_path(ds, ord, &path);
-	buf_putc(&path, '\0');
-	*ret = DS_NONE;
-	if (!buf_ok(&path)) {
-		buf_release(&path);
-		return err_nomem(e);
+	buf_init(&b, PATH_BYTES);
+	rc = zs_path(ds, kind == ARRAY, ord, &b, e);
+	if (rc == 0 && names) {
+		*ret = (kind == ARRAY ? names->array : names->group)(names->arg,
+								     (const char *)b.data);
+	} else if (rc == 0) {
+		if (!s->by_path[kind])
+			s->by_path[kind] = zs_by_path(real, kind == ARRAY);
+		i = json_object_get(s->by_path[kind], (const char *)b.data);
+		*ret = i ? (uint32_t)json_integer_value(i) : DS_NONE;
+		rc = s->by_path[kind] ? 0 : err_nomem(e);
 	}
-	if (names && kind == ARRAY)
-		*ret = names->array(names->arg, (const char *)path.data);
-	else if (names)
-		*ret = names->group(names->arg, (const char *)path.data);
-	else
-		rc = real_named(s, kind, (const char *)path.data, ret, e);
-	buf_release(&path);
-	if (rc)
-		return rc;
-	if (*ret != DS_NONE && *ret >= n)
-		return err_set(e, -EINVAL, "the store has no object %u", *ret);
-	return 0;
+	buf_release(&b);
+	if (rc == 0 && *ret != DS_NONE &&
+	    *ret >= (kind == ARRAY ? real->n_arrays : real->n_groups))
+		rc = err_set(e, -EINVAL, "the store has no object %u", *ret);
+	return rc;
 }
 
-static const char *real_group_key(struct zarr_sink *s, uint32_t group, struct err *e)
+const char *zs_real_key(struct zarr_sink *s, uint32_t group, struct err *e)
 {
 	struct buf b;
 	const char *ret;
@@ -147,45 +130,74 @@ const char *zs_group_key(struct zarr_sink *s, uint32_t group, struct err *e)
 		return g->key;
 	if (group == 0) {
 		g->key = "";
-	} else if (zarr_sink_sink_named(s, &s->now->ds, GROUP, group, &real, e) < 0) {
+	} else if (zarr_sink_named(s, &s->now->ds, GROUP, group, &real, e) < 0) {
 		return NULL;
 	} else if (real == DS_NONE) {
 		(void)err_set(e, -EINVAL, "group '%.*s' is not in the store", LONG,
 			      s->now->ds.groups[group].name);
 	} else {
-		g->key = real_group_key(s, real, e);
+		g->key = zs_real_key(s, real, e);
 	}
 	return g->key;
 }
 
-struct zs_array *zs_array_of(struct zarr_sink *s, uint32_t array, struct err *e)
+/* old_array - za is array `real` of the store. */
+static void old_array(struct zarr_sink *s, struct zs_array *za, uint32_t real)
 {
-	struct zs_array *za = &s->arrays[array];
-	char tmp[200];
-	uint32_t real;
+	const struct zr_array *x = &zr_of(s->real)->arrays[real];
 
-	if (za->state != ZS_UNSEEN)
-		return za;
-	if (zarr_sink_sink_named(s, &s->now->ds, ARRAY, array, &real, e) < 0)
-		return NULL;
-	if (real == DS_NONE) {
-		(void)err_set(e, -EINVAL, "array %s is not in the store",
-			      zs_say(&s->now->ds, array, tmp));
-		return NULL;
-	}
 	za->state = ZS_OLD;
 	za->real = real;
-	za->meta = zr_of(s->real)->arrays[real].meta;
-	za->stored = zr_of(s->real)->arrays[real].stored;
-	za->key = za->was_key = za->meta->key;
-	za->stated = za->meta->format == 3 || s->real->ds.arrays[real].fill_defined;
-	return za;
+	za->meta = x->meta;
+	za->stored = x->stored;
+	za->key = za->was_key = x->meta->key;
+	za->stated = x->meta->format == 3 || s->real->ds.arrays[real].fill_defined;
+}
+
+int zs_array_of(struct zarr_sink *s, uint32_t array, struct zs_array **ret, struct err *e)
+{
+	char tmp[200];
+	uint32_t real;
+	int rc;
+
+	*ret = &s->arrays[array];
+	if ((*ret)->state != ZS_UNSEEN)
+		return 0;
+	rc = zarr_sink_named(s, &s->now->ds, ARRAY, array, &real, e);
+	if (rc)
+		return rc;
+	if (real == DS_NONE)
+		return err_set(e, -EINVAL, "array %s is not in the store",
+			       zs_say(&s->now->ds, array, tmp));
+	old_array(s, *ret, real);
+	return 0;
+}
+
+bool zs_is_gone(const struct zarr_sink *s, const char *key)
+{
+	for (size_t i = 0; i < s->n_gone; i++)
+		if (strcmp(s->gone[i].key, key) == 0 || store_key_below(s->gone[i].key, key))
+			return true;
+	return false;
+}
+
+int zs_above(json_t *set, const char *key, struct err *e)
+{
+	char dir[STORE_KEY_MAX + 1];
+
+	memcpy(dir, key, strlen(key) + 1);
+	do {
+		store_key_parent(dir, dir);
+		if (json_object_set_new(set, dir, json_true()) < 0)
+			return err_nomem(e);
+	} while (*dir);
+	return 0;
 }
 
 /* ---- open ---- */
 
-/* zarr_sink_sink_learn - determine the conventions of the store. */
-static void zarr_sink_sink_learn(struct zarr_sink *s)
+/* zarr_sink_learn - determine the conventions of the store. */
+static void zarr_sink_learn(struct zarr_sink *s)
 {
 	const struct zr_source *z = zr_of(s->real);
 	const struct dataset *ds = &s->real->ds;
@@ -307,9 +319,9 @@ static int layout_ok(struct zarr_sink *s, struct err *e)
 			    "the store has the layout of netCDF-C 4.8, which is read-only");
 }
 
-/* zarr_sink_sink_unchanged - whether the store is the one that was opened. One poll checks a part
+/* zarr_sink_unchanged - whether the store is the one that was opened. One poll checks a part
  * of it. */
-static int zarr_sink_sink_unchanged(struct zarr_sink *s, struct err *e)
+static int zarr_sink_unchanged(struct zarr_sink *s, struct err *e)
 {
 	size_t n = zr_of(s->real)->n_seen;
 	int rc = 0;
@@ -351,16 +363,14 @@ int zs_watch_array(struct zarr_sink *s, const char *key, struct err *e)
 /* watch_all - watch consolidated metadata. */
 static int watch_all(struct zarr_sink *s, struct err *e)
 {
-	return s->txn.remote
-		       ? zs_watch(s, s->format == 3 ? "zarr.json" : ".zmetadata", e)
-		       : 0;
+	return s->txn.remote ? zs_watch(s, s->format == 3 ? "zarr.json" : ".zmetadata", e) : 0;
 }
 
-static int zarr_sink_sink_begin(struct sink *sink, struct source *was, struct source *now,
-				struct err *e)
+static int zarr_sink_begin(struct sink *sink, struct source *was, struct source *now,
+			   struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
-	int rc = zarr_sink_sink_unchanged(s, e);
+	int rc = zarr_sink_unchanged(s, e);
 
 	if (rc == 0)
 		rc = layout_ok(s, e);
@@ -379,23 +389,14 @@ static int zarr_sink_sink_begin(struct sink *sink, struct source *was, struct so
 
 /* ---- whole directories ---- */
 
-/* parent_and_name - split a key. */
-static int parent_and_name(struct zarr_sink *s, const char *key, const char **parent,
-			   const char **name, struct err *e)
-{
-	*name = store_key_name(key);
-	*parent = arena_copy(&s->arena, key, store_key_parent_len(key));
-	return *parent ? 0 : err_nomem(e);
-}
-
 /* move_away - move a directory into the transaction; *ret: its number there. */
 static int move_away(struct zarr_sink *s, const char *key, uint64_t *ret, struct err *e)
 {
-	const char *parent, *name;
-	int rc = parent_and_name(s, key, &parent, &name, e);
+	char parent[STORE_KEY_MAX + 1];
+	int rc;
 
-	if (rc == 0)
-		rc = zs_check_writable(&s->txn, parent, e);
+	store_key_parent(key, parent);
+	rc = zs_check_writable(&s->txn, parent, e);
 	if (rc == 0) /* a directory that moves is changed itself: its ".." */
 		rc = zs_check_writable(&s->txn, key, e);
 	if (rc)
@@ -408,13 +409,12 @@ static int move_away(struct zarr_sink *s, const char *key, uint64_t *ret, struct
 	return zs_txn_step(&s->txn, ZS_AWAY, *ret, key, e);
 }
 
-static int zarr_sink_sink_unlist(struct zarr_sink *s, const char *key, bool array,
-				 struct err *e)
+static int zarr_sink_unlist(struct zarr_sink *s, const char *key, bool array, struct err *e)
 {
-	const char *parent, *name;
-	int rc = parent_and_name(s, key, &parent, &name, e);
+	char parent[STORE_KEY_MAX + 1];
 
-	return rc ? rc : zs_nc_list(s, parent, array, name, false, e);
+	store_key_parent(key, parent);
+	return zs_nc_list(s, parent, array, store_key_name(key), false, e);
 }
 
 static int root_array(const char *key, struct err *e)
@@ -425,13 +425,13 @@ static int root_array(const char *key, struct err *e)
 				"removed or renamed, and nothing can be added");
 }
 
-static int zarr_sink_sink_remove_array(struct sink *sink, uint32_t array, struct err *e)
+static int zarr_sink_remove_array(struct sink *sink, uint32_t array, struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
 	const char *key;
 	uint32_t real;
 	uint64_t n;
-	int rc = zarr_sink_sink_named(s, &s->was->ds, ARRAY, array, &real, e);
+	int rc = zarr_sink_named(s, &s->was->ds, ARRAY, array, &real, e);
 
 	if (rc)
 		return rc;
@@ -441,28 +441,27 @@ static int zarr_sink_sink_remove_array(struct sink *sink, uint32_t array, struct
 	rc = root_array(key, e);
 	if (rc == 0)
 		rc = move_away(s, key, &n, e);
-	return rc ? rc : zarr_sink_sink_unlist(s, key, true, e);
+	return rc ? rc : zarr_sink_unlist(s, key, true, e);
 }
 
-static int zarr_sink_sink_remove_group(struct sink *sink, uint32_t group, struct err *e)
+static int zarr_sink_remove_group(struct sink *sink, uint32_t group, struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
 	const char *key;
 	uint32_t real;
 	uint64_t n;
-	int rc = zarr_sink_sink_named(s, &s->was->ds, GROUP, group, &real, e);
+	int rc = zarr_sink_named(s, &s->was->ds, GROUP, group, &real, e);
 
 	if (rc || real == DS_NONE || real == 0)
 		return rc;
-	key = real_group_key(s, real, e);
+	key = zs_real_key(s, real, e);
 	if (!key)
 		return -ENOMEM;
 	rc = move_away(s, key, &n, e);
-	return rc ? rc : zarr_sink_sink_unlist(s, key, false, e);
+	return rc ? rc : zarr_sink_unlist(s, key, false, e);
 }
 
-static int zarr_sink_sink_rename_array(struct sink *sink, uint32_t was, uint32_t now,
-				       struct err *e)
+static int zarr_sink_rename_array(struct sink *sink, uint32_t was, uint32_t now, struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
 	const struct ds_array *a = &s->now->ds.arrays[now];
@@ -470,19 +469,14 @@ static int zarr_sink_sink_rename_array(struct sink *sink, uint32_t was, uint32_t
 	const char *group = zs_group_key(s, a->group, e);
 	uint32_t real;
 	uint64_t n;
-	int rc = group ? zarr_sink_sink_named(s, &s->was->ds, ARRAY, was, &real, e) : -EIO;
+	int rc = group ? zarr_sink_named(s, &s->was->ds, ARRAY, was, &real, e) : -EIO;
 
 	if (rc)
 		return rc;
 	if (real == DS_NONE)
 		return err_set(e, -EINVAL, "array '%.*s' is not in the store", LONG, a->name);
-	za->state = ZS_OLD;
-	za->real = real;
+	old_array(s, za, real);
 	za->was = was + 1;
-	za->meta = zr_of(s->real)->arrays[real].meta;
-	za->stored = zr_of(s->real)->arrays[real].stored;
-	za->stated = za->meta->format == 3 || s->real->ds.arrays[real].fill_defined;
-	za->was_key = za->meta->key;
 	rc = root_array(za->was_key, e);
 	if (rc)
 		return rc;
@@ -493,14 +487,14 @@ static int zarr_sink_sink_rename_array(struct sink *sink, uint32_t was, uint32_t
 	if (rc == 0)
 		rc = zs_txn_step(&s->txn, ZS_INTO, n, za->key, e);
 	if (rc == 0)
-		rc = zarr_sink_sink_unlist(s, za->was_key, true, e);
+		rc = zarr_sink_unlist(s, za->was_key, true, e);
 	return rc ? rc : zs_nc_list(s, group, true, a->name, true, e);
 }
 
 /* ---- commit ---- */
 
-static int zarr_sink_sink_commit(struct sink *sink, int (*gate)(void *arg, struct err *e),
-				 void *arg, struct err *e)
+static int zarr_sink_commit(struct sink *sink, int (*gate)(void *arg, struct err *e), void *arg,
+			    struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
 	int rc = zs_check_fresh(s, e);
@@ -512,19 +506,19 @@ static int zarr_sink_sink_commit(struct sink *sink, int (*gate)(void *arg, struc
 	if (rc == 0)
 		rc = zs_docs_write(s, e);
 	if (rc == 0)
-		rc = zarr_sink_sink_unchanged(s, e);
+		rc = zarr_sink_unchanged(s, e);
 	return rc ? rc : zs_txn_commit(&s->txn, gate, arg, e);
 }
 
 static const struct sink_ops zarr_sink_ops = {
 	.name = "Zarr",
 	.close = close_sink,
-	.begin = zarr_sink_sink_begin,
-	.remove_array = zarr_sink_sink_remove_array,
-	.remove_group = zarr_sink_sink_remove_group,
+	.begin = zarr_sink_begin,
+	.remove_array = zarr_sink_remove_array,
+	.remove_group = zarr_sink_remove_group,
 	.add_group = zs_add_group,
 	.add_array = zs_add_array,
-	.rename_array = zarr_sink_sink_rename_array,
+	.rename_array = zarr_sink_rename_array,
 	.dims = zs_dims,
 	.resize = zs_resize,
 	.set_attr = zs_set_attr,
@@ -532,7 +526,7 @@ static const struct sink_ops zarr_sink_ops = {
 	.target = zs_target,
 	.put = zs_put,
 	.drop = zs_drop,
-	.commit = zarr_sink_sink_commit,
+	.commit = zarr_sink_commit,
 };
 
 int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink_options *opts,
@@ -562,7 +556,7 @@ int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink
 	buf_init(&s->stored, PTRDIFF_MAX);
 	s->index = json_object();
 	s->scratch = codec_scratch_new();
-	zarr_sink_sink_learn(s);
+	zarr_sink_learn(s);
 	s->txn = (struct zs_txn){.root = -1, .txn = -1, .sub = -1, .manifest = -1};
 	rc = s->index && s->scratch ? zs_txn_open(&s->txn, root, opts->store, opts->dir_fd, e)
 				    : err_nomem(e);

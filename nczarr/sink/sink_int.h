@@ -83,7 +83,7 @@ struct zs_step {
 	enum zs_op op;
 	bool conditional;
 	uint64_t n, version; /* version: of the document, if conditional; 0: absent */
-	char key[STORE_KEY_MAX + 1];
+	const char *key;     /* borrowed for the call of step */
 };
 
 struct zs_manifest {
@@ -238,9 +238,19 @@ static inline struct zarr_sink *zs_of(struct sink *s)
 
 /* zs_path_join - "dir/name" in the arena; NULL with e set. */
 const char *zs_path_join(struct zarr_sink *s, const char *dir, const char *name, struct err *e);
+/* zs_path - the path of an array or group in b, NUL-terminated. b is cleared first. */
+int zs_path(const struct dataset *ds, bool array, uint32_t ord, struct buf *b,
+	    struct err *e) NZ_MUST_USE;
 /* zs_group_key, zs_array_of - a group or array of `now` in the store. NULL with e set. */
 const char *zs_group_key(struct zarr_sink *s, uint32_t group, struct err *e);
-struct zs_array *zs_array_of(struct zarr_sink *s, uint32_t array, struct err *e);
+int zs_array_of(struct zarr_sink *s, uint32_t array, struct zs_array **ret,
+		struct err *e) NZ_MUST_USE;
+/* zs_real_key - key of a group of the store; in the arena. NULL with e set. */
+const char *zs_real_key(struct zarr_sink *s, uint32_t group, struct err *e);
+/* zs_is_gone - whether a key, or a directory above it, is moved away. */
+bool zs_is_gone(const struct zarr_sink *s, const char *key);
+/* zs_above - add the directories above a key, and the root, to a set: keys of a JSON object. */
+int zs_above(json_t *set, const char *key, struct err *e) NZ_MUST_USE;
 /* zs_watch - require that a document of a remote store is unchanged since it was read by the
  * source. */
 int zs_watch(struct zarr_sink *s, const char *key, struct err *e) NZ_MUST_USE;
@@ -268,6 +278,8 @@ int zs_doc_get(struct zarr_sink *s, const char *key, const char *from, bool make
 int zs_doc_set(struct zarr_sink *s, const char *key, json_t *v, struct err *e) NZ_MUST_USE;
 /* zs_docs_drop - drop the documents at or below a directory. */
 void zs_docs_drop(struct zarr_sink *s, const char *key);
+/* zs_doc_name - the name of that document. */
+const char *zs_doc_name(const struct zarr_sink *s, bool array, bool attrs);
 /* zs_node_doc - the document that describes a group or array: .zgroup, .zarray, zarr.json; attrs:
  * the one with its attributes. */
 int zs_node_doc(struct zarr_sink *s, const char *key, const char *from, bool array, bool attrs,
@@ -275,8 +287,14 @@ int zs_node_doc(struct zarr_sink *s, const char *key, const char *from, bool arr
 /* zs_attrs - the object with the attributes of a group or array; marks the document dirty. */
 int zs_attrs(struct zarr_sink *s, const char *key, const char *from, bool array, json_t **ret,
 	     struct err *e) NZ_MUST_USE;
-/* zs_json_put - write v in the style of the documents. */
-void zs_json_put(struct jw *j, const json_t *v);
+/* zs_made - a value that a writer makes: zs_made_begin(), the functions of the writer, and
+ * zs_made_end(), which parses and releases it. */
+struct zs_made {
+	struct jw j;
+	struct buf b;
+};
+struct jw *zs_made_begin(struct zs_made *m);
+int zs_made_end(struct zs_made *m, json_t **ret, struct err *e) NZ_MUST_USE;
 /* zs_json_u64, zs_json_text - values in the form of json_read(). NULL: out of memory. */
 json_t *zs_json_u64(uint64_t v);
 json_t *zs_json_text(const char *s, size_t n);

@@ -10,8 +10,8 @@
 
 #define BYTES_MAX ((uint64_t)1 << 62)
 
-/* array_metadata_known - members that this file or others read. */
-static bool array_metadata_known(const char *member)
+/* meta_known - members that this file or others read. */
+static bool meta_known(const char *member)
 {
 	static const char *const names[] = {
 		"zarr_format",
@@ -40,8 +40,7 @@ static int check_members(const json_t *doc, struct err *e)
 	for (void *it = json_object_iter(o); it; it = json_object_iter_next(o, it)) {
 		const json_t *v = json_object_iter_value(it);
 
-		if (array_metadata_known(json_object_iter_key(it)) ||
-		    json_kind(v) == JSON_IS_NULL ||
+		if (meta_known(json_object_iter_key(it)) || json_kind(v) == JSON_IS_NULL ||
 		    json_is_false(json_get(v, "must_understand")))
 			continue;
 		return err_set(e, -EOPNOTSUPP, "unknown member '%.80s'",
@@ -222,9 +221,9 @@ static int format_two(const json_t *doc, struct err *e)
 	return 0;
 }
 
-/* array_metadata_lengths - a list of lengths. */
-static int array_metadata_lengths(struct arena *a, const json_t *doc, const char *member,
-				  uint64_t **ret, uint32_t *ret_n, struct err *e)
+/* meta_lengths - a list of lengths. */
+static int meta_lengths(struct arena *a, const json_t *doc, const char *member, uint64_t **ret,
+			uint32_t *ret_n, struct err *e)
 {
 	const json_t *v = json_get(doc, member);
 	size_t n = json_array_size(v);
@@ -254,10 +253,10 @@ static int shape_and_chunks(struct arena *a, const json_t *doc, struct zr_meta *
 {
 	uint64_t *shape, *chunk;
 	uint32_t rank, n;
-	int rc = array_metadata_lengths(a, doc, "shape", &shape, &rank, e);
+	int rc = meta_lengths(a, doc, "shape", &shape, &rank, e);
 
 	if (rc == 0)
-		rc = array_metadata_lengths(a, doc, "chunks", &chunk, &n, e);
+		rc = meta_lengths(a, doc, "chunks", &chunk, &n, e);
 	if (rc < 0)
 		return rc;
 	if (n != rank)

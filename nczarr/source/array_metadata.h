@@ -23,12 +23,6 @@ int zr_named_of(const json_t *v, const char *what, struct zr_named *ret,
 int zr_lengths(struct arena *a, const json_t *v, const char *what, uint32_t n, uint64_t least,
 	       uint64_t **ret, struct err *e) NZ_MUST_USE;
 
-/* zr_no_room - the error for a NULL from the arena: mostly the metadata exceeds its limit. */
-static inline int zr_no_room(const struct arena *a, struct err *e)
-{
-	return err_set(e, -ERANGE, "the metadata needs more than %zu bytes", a->max);
-}
-
 /* zr_specs - codecs in the order of encoding, while they are collected. */
 struct zr_specs {
 	struct codec_spec v[CODEC_CHAIN_MAX];

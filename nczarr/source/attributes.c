@@ -31,13 +31,14 @@
 #include "base/core/half.h"
 #include "base/core/str.h"
 #include "base/core/utf8.h"
+#include "nczarr/dtype.h"
 
-enum zarr_attributes_form { FORM_NUMBER, FORM_CHAR, FORM_STRING, FORM_UNKNOWN };
+enum attr_form { FORM_NUMBER, FORM_CHAR, FORM_STRING, FORM_UNKNOWN };
 
 /* ---- numbers ---- */
 
-/* zarr_attributes_real_of - a number, a boolean, or one of the strings for non-finite numbers. */
-static int zarr_attributes_real_of(const json_t *v, double *ret)
+/* attr_real_of - a number, a boolean, or one of the strings for non-finite numbers. */
+static int attr_real_of(const json_t *v, double *ret)
 {
 	static const struct {
 		const char *text;
@@ -59,7 +60,7 @@ static int zarr_attributes_real_of(const json_t *v, double *ret)
 	return json_double(v, ret);
 }
 
-static int zarr_attributes_put_float(uint32_t size, double d, uint8_t *out)
+static int attr_put_float(uint32_t size, double d, uint8_t *out)
 {
 	uint16_t h = half_of_double(d);
 	float f = (float)d;
@@ -75,47 +76,33 @@ static int zarr_attributes_put_float(uint32_t size, double d, uint8_t *out)
 	return 0;
 }
 
-/* zarr_attributes_put_int - the low `size` bytes of v in host order. */
-static void zarr_attributes_put_int(uint32_t size, uint64_t v, uint8_t *out)
-{
-	uint8_t v1 = (uint8_t)v;
-	uint16_t v2 = (uint16_t)v;
-	uint32_t v4 = (uint32_t)v;
-	const void *p = size == 1 ? (void *)&v1 : size == 2 ? (void *)&v2 : (void *)&v4;
-
-	memcpy(out, size == 8 ? (void *)&v : p, size);
-}
-
-/* zarr_attributes_put_number - v as one number of type t; -EINVAL: no number, or out of range. */
-static int zarr_attributes_put_number(const struct dtype *t, const json_t *v, uint8_t *out)
+/* attr_put_number - v as one number of type t; -EINVAL: no number, or out of range. */
+static int attr_put_number(const struct dtype *t, const json_t *v, uint8_t *out)
 {
 	uint64_t top = t->size == 8 ? UINT64_MAX : ((uint64_t)1 << 8 * t->size) - 1, u;
 	int64_t i;
 	double d;
 
 	if (t->kind == DT_FLOAT)
-		return zarr_attributes_real_of(v, &d) < 0
-			       ? -EINVAL
-			       : zarr_attributes_put_float(t->size, d, out);
+		return attr_real_of(v, &d) < 0 ? -EINVAL : attr_put_float(t->size, d, out);
 	if (json_kind(v) == JSON_IS_BOOL) {
-		zarr_attributes_put_int(t->size, json_is_true(v), out);
+		put_uint(out, json_is_true(v), t->size, HOST_BIG_ENDIAN);
 		return 0;
 	}
 	if (t->kind == DT_UINT) {
 		if (json_u64(v, &u) < 0 || u > top)
 			return -EINVAL;
-		zarr_attributes_put_int(t->size, u, out);
+		put_uint(out, u, t->size, HOST_BIG_ENDIAN);
 		return 0;
 	}
 	if (json_i64(v, &i) < 0 || i > (int64_t)(top / 2) || i < -(int64_t)(top / 2) - 1)
 		return -EINVAL;
-	zarr_attributes_put_int(t->size, (uint64_t)i, out);
+	put_uint(out, (uint64_t)i, t->size, HOST_BIG_ENDIAN);
 	return 0;
 }
 
-/* zarr_attributes_extent - one value is a scalar; a list has a dimension. */
-static int zarr_attributes_extent(struct arena *a, const json_t *v, struct ds_attr *at,
-				  struct err *e)
+/* attr_extent - one value is a scalar; a list has a dimension. */
+static int attr_extent(struct arena *a, const json_t *v, struct ds_attr *at, struct err *e)
 {
 	uint64_t *dims;
 
@@ -131,18 +118,18 @@ static int zarr_attributes_extent(struct arena *a, const json_t *v, struct ds_at
 	return 0;
 }
 
-static const json_t *zarr_attributes_element(const json_t *v, uint64_t i)
+static const json_t *attr_element(const json_t *v, uint64_t i)
 {
 	return json_kind(v) == JSON_IS_LIST ? json_array_get(v, (size_t)i) : v;
 }
 
-/* zarr_attributes_numbers - one number or a list of them. -EINVAL without a message: out of
+/* attr_numbers - one number or a list of them. -EINVAL without a message: out of
  * range. */
-static int zarr_attributes_numbers(struct arena *a, const struct dtype *t, const json_t *v,
-				   struct ds_attr *at, struct err *e)
+static int attr_numbers(struct arena *a, const struct dtype *t, const json_t *v,
+			struct ds_attr *at, struct err *e)
 {
 	uint8_t *data;
-	int rc = zarr_attributes_extent(a, v, at, e);
+	int rc = attr_extent(a, v, at, e);
 
 	if (rc < 0)
 		return rc;
@@ -153,16 +140,15 @@ static int zarr_attributes_numbers(struct arena *a, const struct dtype *t, const
 		return zr_full(a, e);
 	at->data = data;
 	for (uint64_t i = 0; i < at->n; i++)
-		if (zarr_attributes_put_number(t, zarr_attributes_element(v, i),
-					       data + i * t->size) < 0)
+		if (attr_put_number(t, attr_element(v, i), data + i * t->size) < 0)
 			return -EINVAL;
 	return 0;
 }
 
 /* ---- strings ---- */
 
-static int zarr_attributes_one_text(struct arena *a, const struct ds_text *t,
-				    struct ds_text *ret, struct err *e)
+static int attr_one_text(struct arena *a, const struct ds_text *t, struct ds_text *ret,
+			 struct err *e)
 {
 	size_t len = t->len;
 
@@ -185,7 +171,7 @@ static int as_char(struct arena *a, const struct ds_text *t, struct ds_attr *at,
 	at->type = (struct dtype){.kind = DT_STRING, .size = t->len ? (uint32_t)t->len : 1};
 	at->n = 1;
 	at->strings = text;
-	return zarr_attributes_one_text(a, t, text, e);
+	return attr_one_text(a, t, text, e);
 }
 
 /* as_json - any value as its JSON text. */
@@ -206,7 +192,7 @@ static int as_json(struct arena *a, const json_t *v, struct ds_attr *at, struct 
 static int as_strings(struct arena *a, const json_t *v, struct ds_attr *at, struct err *e)
 {
 	struct ds_text *strings, t;
-	int rc = zarr_attributes_extent(a, v, at, e);
+	int rc = attr_extent(a, v, at, e);
 
 	if (rc < 0)
 		return rc;
@@ -218,15 +204,14 @@ static int as_strings(struct arena *a, const json_t *v, struct ds_attr *at, stru
 	for (uint64_t i = 0; i < at->n && rc == 0; i++) {
 		struct buf b;
 
-		if (json_text_of(zarr_attributes_element(v, i), &t)) {
-			rc = zarr_attributes_one_text(a, &t, &strings[i], e);
+		if (json_text_of(attr_element(v, i), &t)) {
+			rc = attr_one_text(a, &t, &strings[i], e);
 			continue;
 		}
 		buf_init(&b, a->max);
-		json_write_text(zarr_attributes_element(v, i), &b);
+		json_write_text(attr_element(v, i), &b);
 		t = (struct ds_text){.s = (const char *)b.data, .len = b.len};
-		rc = buf_ok(&b) ? zarr_attributes_one_text(a, &t, &strings[i], e)
-				: zr_full(a, e);
+		rc = buf_ok(&b) ? attr_one_text(a, &t, &strings[i], e) : zr_full(a, e);
 		buf_release(&b);
 	}
 	return rc;
@@ -246,12 +231,12 @@ int zr_attr_text(struct arena *a, const char *name, const char *text, struct ds_
 
 /* ---- inference ---- */
 
-struct zarr_attributes_kinds {
+struct attr_kinds {
 	bool bools, ints, reals, words, strings, others;
 };
 
 /* note_kind - classify a value. words: the strings of strict JSON for non-finite numbers. */
-static void note_kind(const json_t *v, struct zarr_attributes_kinds *k)
+static void note_kind(const json_t *v, struct attr_kinds *k)
 {
 	double d;
 
@@ -264,7 +249,7 @@ static void note_kind(const json_t *v, struct zarr_attributes_kinds *k)
 		k->reals |= !json_number_is_int(v);
 		break;
 	case JSON_IS_TEXT:
-		*(zarr_attributes_real_of(v, &d) == 0 ? &k->words : &k->strings) = true;
+		*(attr_real_of(v, &d) == 0 ? &k->words : &k->strings) = true;
 		break;
 	case JSON_IS_NULL:
 	case JSON_IS_LIST:
@@ -274,9 +259,8 @@ static void note_kind(const json_t *v, struct zarr_attributes_kinds *k)
 	}
 }
 
-/* zarr_attributes_whole - the smallest type for whole numbers; else double. */
-static int zarr_attributes_whole(struct arena *a, const json_t *v, struct ds_attr *at,
-				 struct err *e)
+/* attr_whole - the smallest type for whole numbers; else double. */
+static int attr_whole(struct arena *a, const json_t *v, struct ds_attr *at, struct err *e)
 {
 	static const struct dtype types[] = {{.kind = DT_INT, .size = 4},
 					     {.kind = DT_UINT, .size = 4},
@@ -287,58 +271,50 @@ static int zarr_attributes_whole(struct arena *a, const json_t *v, struct ds_att
 	uint8_t tmp[8];
 
 	for (i = 0; i + 1 < ARRAY_LEN(types); i++) {
-		for (k = 0; k < n &&
-			    zarr_attributes_put_number(&types[i], zarr_attributes_element(v, k),
-						       tmp) == 0;)
+		for (k = 0; k < n && attr_put_number(&types[i], attr_element(v, k), tmp) == 0;)
 			k++;
 		if (k == n)
 			break;
 	}
-	return zarr_attributes_numbers(a, &types[i], v, at, e);
+	return attr_numbers(a, &types[i], v, at, e);
 }
 
-static int zarr_attributes_infer(struct arena *a, const json_t *v, struct ds_attr *at,
-				 struct err *e)
+static int attr_infer(struct arena *a, const json_t *v, struct ds_attr *at, struct err *e)
 {
 	static const struct dtype real = {.kind = DT_FLOAT, .size = 8},
 				  byte = {.kind = DT_UINT, .size = 1};
 	bool list = json_kind(v) == JSON_IS_LIST;
 	size_t n = list ? json_array_size(v) : 1;
-	struct zarr_attributes_kinds k = {0};
+	struct attr_kinds k = {0};
 	struct ds_text t;
 
 	if (!list && json_text_of(v, &t))
 		return as_char(a, &t, at, e);
 	for (size_t i = 0; i < n; i++)
-		note_kind(zarr_attributes_element(v, i), &k);
+		note_kind(attr_element(v, i), &k);
 	k.strings = k.strings || (k.words && !k.reals);
 	if (k.others || k.bools + k.strings + (k.ints || k.reals) > 1)
 		return as_json(a, v, at, e);
 	if (k.strings)
 		return as_strings(a, v, at, e);
 	if (k.bools)
-		return zarr_attributes_numbers(a, &byte, v, at, e);
-	return k.reals || n == 0 ? zarr_attributes_numbers(a, &real, v, at, e)
-				 : zarr_attributes_whole(a, v, at, e);
+		return attr_numbers(a, &byte, v, at, e);
+	return k.reals || n == 0 ? attr_numbers(a, &real, v, at, e) : attr_whole(a, v, at, e);
 }
 
 /* ---- given types ---- */
 
-/* zarr_attributes_type_of - parse a dtype of NCZarr. ">S1" and "<U1" are char, "|S<n>" strings. */
-static enum zarr_attributes_form zarr_attributes_type_of(const char *text, struct dtype *ret)
+/* attr_type_of - parse a dtype of NCZarr. ">S1" and "<U1" are char, "|S<n>" strings. */
+static enum attr_form attr_type_of(const char *text, struct dtype *ret)
 {
-	char order = strchr("<>|=", text[0]) && text[0] ? *text++ : '|';
-	uint64_t size = 0;
-	char kind = *text ? *text++ : '\0';
-	bool sized = str_u64(text, strlen(text), UINT32_MAX, &size) == 0;
-	bool power = size == 1 || size == 2 || size == 4 || size == 8;
+	struct zr_dtype_parts t;
+	bool ok = zr_dtype_split(text, &t);
 
-	*ret = (struct dtype){.size = (uint32_t)size};
-	if (kind == 'S' || kind == 'U')
-		return sized && size == 1 && order != '|' ? FORM_CHAR : FORM_STRING;
-	if (!sized || !power || !strchr("iuf", kind) || (kind == 'f' && size == 1))
+	if (t.kind == 'S' || t.kind == 'U')
+		return ok && t.n == 1 && t.order && t.order != '|' ? FORM_CHAR : FORM_STRING;
+	if (!ok || t.unit || !zr_dtype_number(&t, ret) || ret->kind == DT_BOOL ||
+	    ret->kind == DT_COMPLEX)
 		return FORM_UNKNOWN;
-	ret->kind = kind == 'i' ? DT_INT : kind == 'u' ? DT_UINT : DT_FLOAT;
 	return FORM_NUMBER;
 }
 
@@ -349,20 +325,20 @@ static int typed(struct arena *a, const json_t *v, const char *type, struct ds_a
 	struct ds_text text;
 	int rc;
 
-	switch (zarr_attributes_type_of(type, &t)) {
+	switch (attr_type_of(type, &t)) {
 	case FORM_CHAR:
 		return json_text_of(v, &text) ? as_char(a, &text, at, e) : as_json(a, v, at, e);
 	case FORM_STRING:
 		return as_strings(a, v, at, e);
 	case FORM_NUMBER:
-		rc = zarr_attributes_numbers(a, &t, v, at, e);
+		rc = attr_numbers(a, &t, v, at, e);
 		return rc == -EINVAL ? err_set(e, -EBADMSG,
 					       "a value does not fit the type '%.20s'", type)
 				     : rc;
 	case FORM_UNKNOWN:
 		break;
 	}
-	return zarr_attributes_infer(a, v, at, e);
+	return attr_infer(a, v, at, e);
 }
 
 /* ---- _FillValue ---- */
@@ -373,7 +349,7 @@ static int fill_real(const json_t *v, bool v3, double *ret)
 	struct ds_text t;
 	uint8_t b[16];
 
-	if (zarr_attributes_real_of(v, ret) == 0)
+	if (attr_real_of(v, ret) == 0)
 		return 0;
 	if (!v3 || !json_text_of(v, &t) || t.len != 12 || base64_decode(t.s, t.len, b) != 8)
 		return -EINVAL;
@@ -381,10 +357,10 @@ static int fill_real(const json_t *v, bool v3, double *ret)
 	return 0;
 }
 
-/* zarr_attributes_fill_text - a string fill value. xarray writes Zarr v3's byte strings as base64:
+/* attr_fill_text - a string fill value. xarray writes Zarr v3's byte strings as base64:
  * a string longer than an element is base64. */
-static int zarr_attributes_fill_text(struct arena *a, const json_t *v, const struct dtype *like,
-				     bool v3, struct ds_attr *at, struct err *e)
+static int attr_fill_text(struct arena *a, const json_t *v, const struct dtype *like, bool v3,
+			  struct ds_attr *at, struct err *e)
 {
 	struct ds_text t, decoded;
 	uint64_t code;
@@ -420,13 +396,12 @@ static int fill_value(struct arena *a, const json_t *v, const struct dtype *like
 	double d;
 
 	if (like->kind == DT_STRING)
-		return zarr_attributes_fill_text(a, v, like, v3, at, e);
+		return attr_fill_text(a, v, like, v3, at, e);
 	if (parts == 1 && json_kind(v) == JSON_IS_LIST && json_array_size(v) == 1)
 		v = json_array_get(v, 0);
 	if (like->kind == DT_INT || like->kind == DT_UINT)
-		return json_kind(v) == JSON_IS_NUMBER
-			       ? zarr_attributes_numbers(a, like, v, at, e)
-			       : -EINVAL;
+		return json_kind(v) == JSON_IS_NUMBER ? attr_numbers(a, like, v, at, e)
+						      : -EINVAL;
 	if (like->kind == DT_BOOL && json_kind(v) != JSON_IS_BOOL)
 		return -EINVAL;
 	if (like->kind != DT_FLOAT && like->kind != DT_BOOL && like->kind != DT_COMPLEX)
@@ -439,9 +414,8 @@ static int fill_value(struct arena *a, const json_t *v, const struct dtype *like
 	else if (parts == 2 && json_array_size(v) != 2)
 		return -EINVAL;
 	for (uint32_t i = 0; like->kind != DT_BOOL && i < parts; i++)
-		if (fill_real(zarr_attributes_element(v, i), v3, &d) < 0 ||
-		    zarr_attributes_put_float(like->size / parts, d,
-					      data + i * (like->size / parts)) < 0)
+		if (fill_real(attr_element(v, i), v3, &d) < 0 ||
+		    attr_put_float(like->size / parts, d, data + i * (like->size / parts)) < 0)
 			return -EINVAL;
 	at->type = *like;
 	at->type.big_endian = false;
@@ -462,7 +436,7 @@ int zr_attr_make(struct arena *a, const char *name, const json_t *v, const char 
 		rc = fill_value(a, v, like, v3, &at, e);
 	if (rc == -EINVAL) {
 		at = (struct ds_attr){0};
-		rc = zarr_attributes_infer(a, v, &at, e);
+		rc = attr_infer(a, v, &at, e);
 	}
 	if (rc == 0) {
 		at.name = arena_strdup(a, name);

@@ -107,7 +107,7 @@ static int fill_attr(struct zr_build *b, const struct ds_array *a, struct ds_att
 	return 0;
 }
 
-static int build_array_attributes(struct zr_build *b, struct zr_barray *w, struct err *e)
+static int array_attributes(struct zr_build *b, struct zr_barray *w, struct err *e)
 {
 	const struct zr_dtype *t = &w->meta->dtype;
 	const struct {
@@ -137,8 +137,8 @@ static int build_array_attributes(struct zr_build *b, struct zr_barray *w, struc
 
 /* ---- shape and chunks ---- */
 
-/* build_array_dim_names - find the names of dimensions. */
-static int build_array_dim_names(struct zr_build *b, struct zr_barray *w, struct err *e)
+/* array_dim_names - find the names of dimensions. */
+static int array_dim_names(struct zr_build *b, struct zr_barray *w, struct err *e)
 {
 	const json_t *names = w->meta->dim_names;
 
@@ -186,9 +186,9 @@ static const uint64_t *stored_lengths(const struct zr_meta *m)
 	return s ? s->inner : m->chunk;
 }
 
-/* build_array_chunks - clip the chunk to the array, except in a store that is being written: the
+/* array_chunks - clip the chunk to the array, except in a store that is being written: the
  * array may grow, and the writer continues with full chunks. */
-static int build_array_chunks(struct zr_build *b, struct zr_barray *w, struct err *e)
+static int array_chunks(struct zr_build *b, struct zr_barray *w, struct err *e)
 {
 	const struct zr_meta *m = w->meta;
 	const uint32_t rank = m->rank - m->tail;
@@ -225,7 +225,7 @@ static bool outer_codecs(const struct zr_meta *m)
 	return false;
 }
 
-static void build_array_set_access(struct zr_barray *w)
+static void array_set_access(struct zr_barray *w)
 {
 	const struct zr_meta *m = w->meta;
 
@@ -273,7 +273,7 @@ static int find_nested(struct zr_build *b, struct zr_meta *m, struct err *e)
 	return rc == -ENOENT ? 0 : rc;
 }
 
-static int build_array_meta(struct zr_build *b, struct zr_barray *w, struct err *e)
+static int array_meta(struct zr_build *b, struct zr_barray *w, struct err *e)
 {
 	const struct zr_item *it = w->item;
 	struct zr_meta *m = arena_alloc(b->arena, 1, sizeof(*m));
@@ -308,24 +308,24 @@ static int build_array_meta(struct zr_build *b, struct zr_barray *w, struct err 
 
 int zr_array_make(struct zr_build *b, struct zr_barray *w, struct err *e)
 {
-	int rc = build_array_meta(b, w, e);
+	int rc = array_meta(b, w, e);
 
 	if (rc == 0) {
-		rc = build_array_dim_names(b, w, e);
+		rc = array_dim_names(b, w, e);
 		if (rc < 0)
 			return rc;
 		scalar(w);
-		rc = build_array_chunks(b, w, e);
+		rc = array_chunks(b, w, e);
 	}
 	if (rc == 0) {
-		build_array_set_access(w);
+		array_set_access(w);
 		rc = zr_fill_value(b->arena, w->meta, &w->a, e);
 	}
 	if (rc == 0)
 		rc = ds_array_finish(&b->s->base.ds, &w->a, b->s->opts.max_chunk_bytes, e);
 	if (rc < 0)
 		return zr_wrap_key(&b->tree, w->item, zr_doc_name(w->item), rc, e);
-	return build_array_attributes(b, w, e);
+	return array_attributes(b, w, e);
 }
 
 /* Bytes in place of elements: our own view of Zarr v3 (view/metadata_v3.c) presents types that the
@@ -337,9 +337,9 @@ int zr_array_make(struct zr_build *b, struct zr_barray *w, struct err *e)
 
 #define MEANING "numpy_dtype"
 
-/* build_array_parse - parse the dtype in the attribute. Returns 0; -ENOENT: no usable one. */
-static int build_array_parse(struct arena *a, const struct ds_text *text, struct zr_dtype *ret,
-			     struct err *e)
+/* array_parse - parse the dtype in the attribute. Returns 0; -ENOENT: no usable one. */
+static int array_parse(struct arena *a, const struct ds_text *text, struct zr_dtype *ret,
+		       struct err *e)
 {
 	struct err why = ERR_INIT;
 	json_t *said = NULL;
@@ -377,8 +377,8 @@ static bool rearranged(const struct zr_meta *m)
 	return is;
 }
 
-/* build_array_whole - whether the last axis is exactly the bytes of an element, in every chunk. */
-static bool build_array_whole(const struct zr_meta *m, uint32_t size)
+/* array_whole - whether the last axis is exactly the bytes of an element, in every chunk. */
+static bool array_whole(const struct zr_meta *m, uint32_t size)
 {
 	const uint32_t last = m->rank - 1;
 
@@ -400,23 +400,23 @@ static const uint64_t *one_at_end(struct arena *a, const uint64_t *v, uint32_t n
 	return copy;
 }
 
-/* build_array_shorten - make the last axis one element. */
-static int build_array_shorten(struct arena *a, struct zr_meta *m, struct err *e)
+/* array_shorten - make the last axis one element. */
+static int array_shorten(struct arena *a, struct zr_meta *m, struct err *e)
 {
 	const struct zr_shard **link = &m->shard;
 
 	m->shape = one_at_end(a, m->shape, m->rank);
 	m->chunk = one_at_end(a, m->chunk, m->rank);
 	if (!m->shape || !m->chunk)
-		return zr_no_room(a, e);
+		return zr_full(a, e);
 	for (const struct zr_shard *s = m->shard; s; s = s->next) {
 		struct zr_shard *copy = arena_copy(a, s, sizeof(*s));
 
 		if (!copy)
-			return zr_no_room(a, e);
+			return zr_full(a, e);
 		copy->inner = one_at_end(a, s->inner, m->rank);
 		if (!copy->inner)
-			return zr_no_room(a, e);
+			return zr_full(a, e);
 		*link = copy;
 		link = &copy->next;
 	}
@@ -424,14 +424,14 @@ static int build_array_shorten(struct arena *a, struct zr_meta *m, struct err *e
 	return 0;
 }
 
-/* build_array_lists - restore lists of numbers from lists of bytes. */
-static void build_array_lists(struct zr_meta *m, const struct dtype *base)
+/* array_lists - restore lists of numbers from lists of bytes. */
+static void array_lists(struct zr_meta *m, const struct dtype *base)
 {
 	m->dtype.type.base = base;
 	m->vlen = ZR_VLEN_ARRAY;
 }
 
-static bool build_array_is_number(const struct dtype *t)
+static bool array_is_number(const struct dtype *t)
 {
 	return t->kind == DT_BOOL || t->kind == DT_INT || t->kind == DT_UINT ||
 	       t->kind == DT_FLOAT || t->kind == DT_COMPLEX;
@@ -454,17 +454,17 @@ int zr_bytes_meaning(struct arena *a, struct zr_meta *m, struct err *e)
 	if ((!vlen && (t->kind != DT_UINT || t->size != 1)) || rearranged(m) ||
 	    !json_text_of(json_get(m->attrs, MEANING), &text))
 		return 0;
-	rc = build_array_parse(a, &text, &meant, e);
+	rc = array_parse(a, &text, &meant, e);
 	if (rc < 0)
 		return rc == -ENOENT ? 0 : rc;
-	if (vlen && build_array_is_number(&meant.type)) {
+	if (vlen && array_is_number(&meant.type)) {
 		base = arena_copy(a, &meant.type, sizeof(meant.type));
 		if (!base)
-			return zr_no_room(a, e);
-		build_array_lists(m, base);
+			return zr_full(a, e);
+		array_lists(m, base);
 	} else if (!vlen && is_bytes(&meant.type) &&
-		   (meant.type.size == 1 || build_array_whole(m, meant.type.size))) {
-		rc = meant.type.size > 1 ? build_array_shorten(a, m, e) : 0;
+		   (meant.type.size == 1 || array_whole(m, meant.type.size))) {
+		rc = meant.type.size > 1 ? array_shorten(a, m, e) : 0;
 		m->dtype = meant;
 		m->as_bytes = true;
 	} else {

@@ -21,25 +21,25 @@
 /* An entry of the table: a dimension of a group by its name; a generated one by its length and its
  * number among those of that length in an array; a name that no generated one may have, of an
  * array or of a dimension; a group by its key. */
-enum build_dims_kind { BY_NAME, MADE_UP, ARRAY_NAME, GROUP_KEY };
+enum dims_kind { BY_NAME, MADE_UP, ARRAY_NAME, GROUP_KEY };
 
-struct build_dims_key {
-	enum build_dims_kind kind;
+struct dims_key {
+	enum dims_kind kind;
 	uint32_t group;
 	const char *name;
 	uint64_t len;
 	uint32_t nth;
 };
 
-struct build_dims_entry {
+struct dims_entry {
 	struct link link;
-	struct build_dims_key key;
+	struct dims_key key;
 	uint32_t dim;
 };
 
 struct dims {
 	struct zr_build *b;
-	struct map t; /* of build_dims_entry; owned */
+	struct map t;    /* of dims_entry; owned */
 	uint32_t *first; /* of each dimension, the array that defined it; DS_NONE: NCZarr */
 	size_t c_first;
 	uint32_t next_made; /* number in the next generated name */
@@ -47,51 +47,52 @@ struct dims {
 
 /* ---- the table ---- */
 
-static uint64_t build_dims_hash_of(const struct build_dims_key *k)
+static uint64_t dims_hash_of(const struct dims_key *k)
 {
-	const uint64_t numbers[] = {(uint64_t)k->kind, k->len, (uint64_t)k->group << 32 | k->nth};
+	const uint64_t numbers[] = {(uint64_t)k->kind, k->len,
+				    (uint64_t)k->group << 32 | k->nth};
 
 	return hash_u64(hash_bytes(hash_text(HASH_SEED, k->name ? k->name : ""), numbers,
 				   sizeof(numbers)));
 }
 
-static bool build_dims_same(const struct build_dims_key *a, const struct build_dims_key *b)
+static bool dims_same(const struct dims_key *a, const struct dims_key *b)
 {
 	return a->kind == b->kind && a->group == b->group && a->len == b->len &&
 	       a->nth == b->nth && (!a->name || strcmp(a->name, b->name) == 0);
 }
 
-static bool lookup(const struct map *t, const struct build_dims_key *k, uint32_t *ret)
+static bool lookup(const struct map *t, const struct dims_key *k, uint32_t *ret)
 {
-	const struct build_dims_entry *x;
+	const struct dims_entry *x;
 
-	MAP_EACH(x, t, build_dims_hash_of(k), link)
-		if (build_dims_same(&x->key, k)) {
+	MAP_EACH(x, t, dims_hash_of(k), link)
+		if (dims_same(&x->key, k)) {
 			*ret = x->dim;
 			return true;
 		}
 	return false;
 }
 
-static int insert(struct map *t, const struct build_dims_key *k, uint32_t dim, struct err *e)
+static int insert(struct map *t, const struct dims_key *k, uint32_t dim, struct err *e)
 {
-	struct build_dims_entry *x = alloc_array(1, sizeof(*x));
+	struct dims_entry *x = alloc_array(1, sizeof(*x));
 
 	if (!x)
 		return err_nomem(e);
 	x->key = *k;
 	x->dim = dim;
-	if (map_add(t, &x->link, build_dims_hash_of(k)) == 0)
+	if (map_add(t, &x->link, dims_hash_of(k)) == 0)
 		return 0;
 	free(x);
 	return err_nomem(e);
 }
 
-static void build_dims_release(struct map *t)
+static void dims_release(struct map *t)
 {
 	for (struct link *l = map_walk(t, NULL), *next; l; l = next) {
 		next = map_walk(t, l);
-		free(CONTAINER_OF(l, struct build_dims_entry, link));
+		free(CONTAINER_OF(l, struct dims_entry, link));
 	}
 	map_free(t);
 }
@@ -108,11 +109,11 @@ static bool said_unlimited(const struct source_options *o, const char *name)
 }
 
 /* define - add a dimension to a group. array: the one that needs it, or DS_NONE. */
-static int define(struct dims *d, const struct build_dims_key *k, const char *name,
-		  uint64_t len, bool unlimited, uint32_t array, uint32_t *ret, struct err *e)
+static int define(struct dims *d, const struct dims_key *k, const char *name, uint64_t len,
+		  bool unlimited, uint32_t array, uint32_t *ret, struct err *e)
 {
 	struct zr_build *b = d->b;
-	struct build_dims_key kept = *k;
+	struct dims_key kept = *k;
 	char *copy = arena_strdup(b->arena, name);
 	uint32_t dim = (uint32_t)b->n_dims;
 
@@ -135,12 +136,11 @@ static int define(struct dims *d, const struct build_dims_key *k, const char *na
 	return insert(&d->t, &kept, dim, e);
 }
 
-/* build_dims_visible - the dimension of this name in the group or the nearest around it. */
-static bool build_dims_visible(const struct dims *d, uint32_t group, const char *name,
-			       uint32_t *ret)
+/* dims_visible - the dimension of this name in the group or the nearest around it. */
+static bool dims_visible(const struct dims *d, uint32_t group, const char *name, uint32_t *ret)
 {
 	for (uint32_t g = group; g != DS_NONE; g = d->b->groups[g].g.parent)
-		if (lookup(&d->t, &(struct build_dims_key){.group = g, .name = name}, ret))
+		if (lookup(&d->t, &(struct dims_key){.group = g, .name = name}, ret))
 			return true;
 	return false;
 }
@@ -150,7 +150,7 @@ static int made_up(struct dims *d, uint32_t array, uint64_t len, uint32_t nth, u
 		   struct err *e)
 {
 	uint32_t group = d->b->arrays[array].a.group, other;
-	struct build_dims_key k = {.kind = MADE_UP, .group = group, .len = len, .nth = nth};
+	struct dims_key k = {.kind = MADE_UP, .group = group, .len = len, .nth = nth};
 	char name[40];
 	bool taken;
 
@@ -158,9 +158,9 @@ static int made_up(struct dims *d, uint32_t array, uint64_t len, uint32_t nth, u
 		return 0;
 	do {
 		(void)snprintf(name, sizeof(name), "phony_dim_%" PRIu32, d->next_made++);
-		taken = build_dims_visible(d, group, name, &other) ||
+		taken = dims_visible(d, group, name, &other) ||
 			lookup(&d->t,
-			       &(struct build_dims_key){
+			       &(struct dims_key){
 				       .kind = ARRAY_NAME, .group = group, .name = name},
 			       &other);
 	} while (taken);
@@ -187,8 +187,8 @@ static int fill_made_up(struct dims *d, uint32_t array, uint32_t *dims, struct e
 
 /* ---- names in documents ---- */
 
-/* build_dims_name_of - a dimension's name; NULL: none is given. -EBADMSG: invalid. */
-static int build_dims_name_of(const json_t *v, const char **ret)
+/* dims_name_of - a dimension's name; NULL: none is given. -EBADMSG: invalid. */
+static int dims_name_of(const json_t *v, const char **ret)
 {
 	struct ds_text t;
 
@@ -221,10 +221,10 @@ static int two_lengths(const struct dims *d, uint32_t array, uint32_t dim, uint6
 		       len, b->arrays[array].item->key);
 }
 
-/* build_dims_longer - while a store is being written, lengths differ until the writer has resized
+/* dims_longer - while a store is being written, lengths differ until the writer has resized
  * all arrays: such a dimension grows, as unlimited ones do, and some arrays are shorter for a
  * while. */
-static bool build_dims_longer(struct dims *d, uint32_t dim, uint64_t len)
+static bool dims_longer(struct dims *d, uint32_t dim, uint64_t len)
 {
 	struct ds_dim *x = &d->b->dims[dim];
 
@@ -235,9 +235,9 @@ static bool build_dims_longer(struct dims *d, uint32_t dim, uint64_t len)
 	return true;
 }
 
-/* build_dims_fits - whether a dimension has this length. The length of a hint is that of the first
+/* dims_fits - whether a dimension has this length. The length of a hint is that of the first
  * array that uses the dimension: another program may have changed the array without the hint. */
-static bool build_dims_fits(struct dims *d, uint32_t dim, uint32_t array, uint64_t len)
+static bool dims_fits(struct dims *d, uint32_t dim, uint32_t array, uint64_t len)
 {
 	if (!d->b->nc.on && d->first[dim] == DS_NONE) {
 		d->b->dims[dim].len = len;
@@ -246,20 +246,20 @@ static bool build_dims_fits(struct dims *d, uint32_t dim, uint32_t array, uint64
 	return d->b->dims[dim].len == len;
 }
 
-/* build_dims_named - the dimension for an axis by its name. */
-static int build_dims_named(struct dims *d, uint32_t array, const char *name, uint64_t len,
-			    uint32_t *ret, struct err *e)
+/* dims_named - the dimension for an axis by its name. */
+static int dims_named(struct dims *d, uint32_t array, const char *name, uint64_t len,
+		      uint32_t *ret, struct err *e)
 {
 	uint32_t group = d->b->arrays[array].a.group, dim;
-	struct build_dims_key own = {.group = group, .name = name};
+	struct dims_key own = {.group = group, .name = name};
 
 	if (lookup(&d->t, &own, &dim)) {
-		if (!build_dims_fits(d, dim, array, len) && !build_dims_longer(d, dim, len))
+		if (!dims_fits(d, dim, array, len) && !dims_longer(d, dim, len))
 			return two_lengths(d, array, dim, len, e);
 		*ret = dim;
 		return 0;
 	}
-	if (build_dims_visible(d, group, name, &dim) && build_dims_fits(d, dim, array, len)) {
+	if (dims_visible(d, group, name, &dim) && dims_fits(d, dim, array, len)) {
 		*ret = dim;
 		return 0;
 	}
@@ -270,7 +270,8 @@ static int build_dims_named(struct dims *d, uint32_t array, const char *name, ui
 static bool full_name(const struct dims *d, const char *path, uint32_t *ret)
 {
 	const char *slash = strrchr(path, '/');
-	size_t len = slash > path ? (size_t)(slash - path) - 1 : 0; /* keys have no leading '/' */
+	size_t len =
+		slash > path ? (size_t)(slash - path) - 1 : 0; /* keys have no leading '/' */
 	char key[STORE_KEY_MAX + 1];
 	uint32_t group;
 
@@ -278,9 +279,8 @@ static bool full_name(const struct dims *d, const char *path, uint32_t *ret)
 		return false;
 	memcpy(key, path + 1, len);
 	key[len] = '\0';
-	return lookup(&d->t, &(struct build_dims_key){.kind = GROUP_KEY, .name = key},
-		      &group) &&
-	       lookup(&d->t, &(struct build_dims_key){.group = group, .name = slash + 1}, ret);
+	return lookup(&d->t, &(struct dims_key){.kind = GROUP_KEY, .name = key}, &group) &&
+	       lookup(&d->t, &(struct dims_key){.group = group, .name = slash + 1}, ret);
 }
 
 /* referred - resolve a reference of NCZarr: a full name, or a name to look up. */
@@ -294,11 +294,10 @@ static int referred(struct dims *d, uint32_t array, const json_t *v, uint64_t le
 
 	if (!json_text_of(v, &t) || strlen(t.s) != t.len)
 		return err_set(e, -EBADMSG, "a reference to a dimension is not a string");
-	hit = t.s[0] == '/' ? full_name(d, t.s, &dim)
-			    : build_dims_visible(d, w->a.group, t.s, &dim);
+	hit = t.s[0] == '/' ? full_name(d, t.s, &dim) : dims_visible(d, w->a.group, t.s, &dim);
 	if (!hit)
 		return err_set(e, -EBADMSG, "dimension '%.100s' is not defined", t.s);
-	if (d->b->dims[dim].len != len && !build_dims_longer(d, dim, len))
+	if (d->b->dims[dim].len != len && !dims_longer(d, dim, len))
 		return err_set(e, -EBADMSG,
 			       "dimension '%.100s' is %" PRIu64 " long, the shape has %" PRIu64,
 			       t.s, d->b->dims[dim].len, len);
@@ -314,9 +313,8 @@ static const char *last_name(const char *name)
 	return slash ? slash + 1 : name;
 }
 
-/* build_dims_axis - the dimension of one axis; *ret is unchanged if it has no name. */
-static int build_dims_axis(struct dims *d, uint32_t array, uint32_t i, uint32_t *ret,
-			   struct err *e)
+/* dims_axis - the dimension of one axis; *ret is unchanged if it has no name. */
+static int dims_axis(struct dims *d, uint32_t array, uint32_t i, uint32_t *ret, struct err *e)
 {
 	const struct zr_barray *w = &d->b->arrays[array];
 	uint64_t len = w->a.shape[i];
@@ -331,13 +329,13 @@ static int build_dims_axis(struct dims *d, uint32_t array, uint32_t i, uint32_t 
 			return 0;
 		name = last_name(t.s);
 		return zr_model_name_ok(name, strlen(name))
-			       ? build_dims_named(d, array, name, len, ret, e)
+			       ? dims_named(d, array, name, len, ret, e)
 			       : 0;
 	}
-	if (build_dims_name_of(json_array_get(w->names, i), &name) < 0)
+	if (dims_name_of(json_array_get(w->names, i), &name) < 0)
 		return err_set(e, -EBADMSG, "the name of dimension %" PRIu32 " is not valid",
 			       i);
-	return name ? build_dims_named(d, array, name, len, ret, e) : 0;
+	return name ? dims_named(d, array, name, len, ret, e) : 0;
 }
 
 /* check_number - check that an array has as many names as axes. */
@@ -379,7 +377,7 @@ static int array_dims(struct dims *d, uint32_t array, struct err *e)
 		rc = trouble(d, w, &why, e);
 	} else {
 		for (uint32_t i = 0; i < w->a.rank && rc == 0; i++)
-			if (build_dims_axis(d, array, i, &dims[i], &why) < 0)
+			if (dims_axis(d, array, i, &dims[i], &why) < 0)
 				rc = trouble(d, w, &why, e);
 	}
 	w->a.dims = dims;
@@ -414,8 +412,8 @@ static int group_dims(struct dims *d, uint32_t group, struct err *e)
 				     name);
 			return zr_wrap_key(&d->b->tree, it, zr_doc_name(it), rc, e);
 		}
-		rc = define(d, &(struct build_dims_key){.group = group, .name = name}, name,
-			    len, unlimited, DS_NONE, &dim, e);
+		rc = define(d, &(struct dims_key){.group = group, .name = name}, name, len,
+			    unlimited, DS_NONE, &dim, e);
 	}
 	return rc;
 }
@@ -430,7 +428,7 @@ static int keep_names(struct dims *d, uint32_t array, struct err *e)
 	int rc = 0;
 
 	for (size_t i = 0; i < n && rc == 0; i++) {
-		struct build_dims_key k = {.kind = ARRAY_NAME, .group = w->a.group};
+		struct dims_key k = {.kind = ARRAY_NAME, .group = w->a.group};
 		struct ds_text t;
 
 		if (!json_text_of(json_array_get(w->names, i), &t) ||
@@ -449,19 +447,19 @@ int zr_dims(struct zr_build *b, struct err *e)
 	int rc = 0;
 
 	for (uint32_t g = 0; g < b->n_groups && rc == 0; g++) {
-		rc = insert(&d.t,
-			    &(struct build_dims_key){.kind = GROUP_KEY,
-						     .name = b->groups[g].item->key},
-			    g, e);
+		rc = insert(
+			&d.t,
+			&(struct dims_key){.kind = GROUP_KEY, .name = b->groups[g].item->key},
+			g, e);
 		if (rc == 0)
 			rc = group_dims(&d, g, e);
 	}
 	for (uint32_t i = 0; i < b->n_arrays && rc == 0; i++)
 		if (!b->arrays[i].dead)
 			rc = insert(&d.t,
-				    &(struct build_dims_key){.kind = ARRAY_NAME,
-							     .group = b->arrays[i].a.group,
-							     .name = b->arrays[i].a.name},
+				    &(struct dims_key){.kind = ARRAY_NAME,
+						       .group = b->arrays[i].a.group,
+						       .name = b->arrays[i].a.name},
 				    i, e);
 	for (uint32_t i = 0; i < b->n_arrays && rc == 0; i++)
 		if (!b->arrays[i].dead)
@@ -470,7 +468,7 @@ int zr_dims(struct zr_build *b, struct err *e)
 	for (uint32_t i = 0; i < b->n_arrays && rc == 0; i++)
 		if (!b->arrays[i].dead)
 			rc = array_dims(&d, i, e);
-	build_dims_release(&d.t);
+	dims_release(&d.t);
 	free(d.first);
 	return rc;
 }

@@ -24,15 +24,15 @@ bool zr_model_name_ok(const char *s, size_t n)
 /* ---- order ---- */
 
 /* The children of an item: adjacent in the list, sorted by name. */
-struct build_model_children {
+struct model_children {
 	uint32_t first, n;
 };
 
 struct ordering {
 	struct zr_build *b;
-	struct build_model_children *of; /* by item */
-	uint32_t *rank;      /* by item: position in NCZarr's list; UINT32_MAX */
-	uint32_t *at;        /* scratch: children of one group */
+	struct model_children *of; /* by item */
+	uint32_t *rank;            /* by item: position in NCZarr's list; UINT32_MAX */
+	uint32_t *at;              /* scratch: children of one group */
 };
 
 static int build_model_by_name(const void *key, const void *item)
@@ -41,8 +41,7 @@ static int build_model_by_name(const void *key, const void *item)
 }
 
 /* rank_list - record the positions of names in one of NCZarr's lists. */
-static void rank_list(struct ordering *o, const struct build_model_children *c,
-		      const json_t *list)
+static void rank_list(struct ordering *o, const struct model_children *c, const json_t *list)
 {
 	const struct zr_item *items = o->b->tree.items;
 	struct ds_text t;
@@ -78,8 +77,8 @@ static int push_group(struct zr_build *b, const struct zr_item *it, uint32_t par
 	return 0;
 }
 
-static int build_model_diff_array(struct zr_build *b, const struct zr_item *it, uint32_t group,
-				  const char *name, struct err *e)
+static int model_diff_array(struct zr_build *b, const struct zr_item *it, uint32_t group,
+			    const char *name, struct err *e)
 {
 	if (grow_array(&b->arrays, &b->c_arrays, b->n_arrays + 1, sizeof(*b->arrays)) < 0)
 		return err_nomem(e);
@@ -98,7 +97,7 @@ static int push_item(struct zr_build *b, const struct zr_item *it, uint32_t grou
 			      it->key);
 		return zr_leave_out(b->s, &b->tree, it->key, "", &why, e);
 	}
-	return it->is_array ? build_model_diff_array(b, it, group, it->name, e)
+	return it->is_array ? model_diff_array(b, it, group, it->name, e)
 			    : push_group(b, it, group, it->name, e);
 }
 
@@ -107,7 +106,7 @@ static int order_group(struct ordering *o, uint32_t group, struct err *e)
 {
 	struct zr_build *b = o->b;
 	const struct zr_item *it = b->groups[group].item;
-	const struct build_model_children *c = &o->of[it - b->tree.items];
+	const struct model_children *c = &o->of[it - b->tree.items];
 	const json_t *nc = zr_nc_group(it);
 	int rc = 0;
 
@@ -129,7 +128,7 @@ static int order_group(struct ordering *o, uint32_t group, struct err *e)
 static int order_all(struct zr_build *b, struct err *e)
 {
 	uint32_t n = b->tree.n_items;
-	auto_free struct build_model_children *of = alloc_array(n, sizeof(*of));
+	auto_free struct model_children *of = alloc_array(n, sizeof(*of));
 	auto_free uint32_t *rank = alloc_array(n, sizeof(*rank));
 	auto_free uint32_t *at = alloc_array(n, sizeof(*at));
 	struct ordering o = {.b = b, .of = of, .rank = rank, .at = at};
@@ -190,7 +189,7 @@ static int lone_array(struct zr_build *b, struct err *e)
 	rc = store_name(b, &name, e);
 	if (rc == 0)
 		rc = push_group(b, root, DS_NONE, "", e);
-	return rc < 0 ? rc : build_model_diff_array(b, it, 0, name, e);
+	return rc < 0 ? rc : model_diff_array(b, it, 0, name, e);
 }
 
 /* ---- into the dataset ---- */
@@ -227,7 +226,7 @@ static int arrays_make(struct zr_build *b, struct err *e)
 	return rc;
 }
 
-static int build_model_move_arrays(struct zr_build *b, struct err *e)
+static int model_move_arrays(struct zr_build *b, struct err *e)
 {
 	struct dataset *ds = &b->s->base.ds;
 	uint32_t n = 0;
@@ -256,25 +255,25 @@ static int build_model_move_arrays(struct zr_build *b, struct err *e)
 /* group_of - the group of item i, or DS_NONE. */
 typedef uint32_t group_of(const struct dataset *ds, uint32_t i);
 
-static uint32_t build_model_group_of_group(const struct dataset *ds, uint32_t i)
+static uint32_t model_group_of_group(const struct dataset *ds, uint32_t i)
 {
 	return ds->groups[i].parent;
 }
 
-static uint32_t build_model_group_of_array(const struct dataset *ds, uint32_t i)
+static uint32_t model_group_of_array(const struct dataset *ds, uint32_t i)
 {
 	return ds->arrays[i].group;
 }
 
-static uint32_t build_model_group_of_dim(const struct dataset *ds, uint32_t i)
+static uint32_t model_group_of_dim(const struct dataset *ds, uint32_t i)
 {
 	return ds->dims[i].group;
 }
 
-/* build_model_members - items by group: list[first[g]..first[g+1]) are those of group g,
+/* model_members - items by group: list[first[g]..first[g+1]) are those of group g,
  * ascending. */
-static int build_model_members(struct zr_build *b, uint32_t n, group_of *of,
-			       uint32_t **ret_list, uint32_t **ret_first, struct err *e)
+static int model_members(struct zr_build *b, uint32_t n, group_of *of, uint32_t **ret_list,
+			 uint32_t **ret_first, struct err *e)
 {
 	const struct dataset *ds = &b->s->base.ds;
 	uint32_t *list = arena_alloc(b->arena, n, sizeof(*list));
@@ -299,7 +298,7 @@ static int build_model_members(struct zr_build *b, uint32_t n, group_of *of,
 	return 0;
 }
 
-static int build_model_move_groups(struct zr_build *b, struct err *e)
+static int model_move_groups(struct zr_build *b, struct err *e)
 {
 	struct dataset *ds = &b->s->base.ds;
 	uint32_t *groups, *arrays, *dims, *fg, *fa, *fd;
@@ -311,13 +310,11 @@ static int build_model_move_groups(struct zr_build *b, struct err *e)
 		return zr_full(b->arena, e);
 	for (uint32_t i = 0; i < ds->n_groups; i++)
 		ds->groups[i] = b->groups[i].g;
-	rc = build_model_members(b, ds->n_groups, build_model_group_of_group, &groups, &fg, e);
+	rc = model_members(b, ds->n_groups, model_group_of_group, &groups, &fg, e);
 	if (rc == 0)
-		rc = build_model_members(b, ds->n_arrays, build_model_group_of_array, &arrays,
-					 &fa, e);
+		rc = model_members(b, ds->n_arrays, model_group_of_array, &arrays, &fa, e);
 	if (rc == 0)
-		rc = build_model_members(b, ds->n_dims, build_model_group_of_dim, &dims, &fd,
-					 e);
+		rc = model_members(b, ds->n_dims, model_group_of_dim, &dims, &fd, e);
 	if (rc < 0)
 		return rc;
 	for (uint32_t i = 0; i < ds->n_groups; i++) {
@@ -356,12 +353,12 @@ static int move_notes(struct zr_build *b, struct err *e)
 	return 0;
 }
 
-static int build_model_freeze(struct zr_build *b, struct err *e)
+static int model_freeze(struct zr_build *b, struct err *e)
 {
 	struct dataset *ds = &b->s->base.ds;
 	const struct zr_item *first =
 		&b->tree.items[b->tree.n_items > 1 && !b->tree.items[0].meta];
-	int rc = build_model_move_arrays(b, e);
+	int rc = model_move_arrays(b, e);
 
 	ds->format = b->nc.on ? "NCZarr" : first->format == 3 ? "Zarr v3" : "Zarr v2";
 	ds->n_dims = (uint32_t)b->n_dims;
@@ -372,22 +369,22 @@ static int build_model_freeze(struct zr_build *b, struct err *e)
 		return rc;
 	if (b->n_dims)
 		memcpy(ds->dims, b->dims, b->n_dims * sizeof(*ds->dims));
-	rc = build_model_move_groups(b, e);
+	rc = model_move_groups(b, e);
 	return rc < 0 ? rc : move_notes(b, e);
 }
 
-/* build_model_anything - whether the store has any document. */
-static bool build_model_anything(const struct zr_tree *t)
+/* model_anything - whether the store has any document. */
+static bool model_anything(const struct zr_tree *t)
 {
 	return t->n_items > 1 || (t->n_items == 1 && (t->items[0].meta || t->items[0].extra));
 }
 
-static int build_model_build(struct zr_build *b, struct err *e)
+static int model_build(struct zr_build *b, struct err *e)
 {
 	int rc;
 
 	/* a store that is being written may have no document yet */
-	if (!build_model_anything(&b->tree) && !b->s->borrowed)
+	if (!model_anything(&b->tree) && !b->s->borrowed)
 		return err_set(e, -EBADMSG, "the store contains no Zarr metadata");
 	zr_nc_store(&b->tree, &b->nc);
 	rc = b->tree.items[0].is_array ? lone_array(b, e) : order_all(b, e);
@@ -397,7 +394,7 @@ static int build_model_build(struct zr_build *b, struct err *e)
 		rc = arrays_make(b, e);
 	if (rc == 0)
 		rc = zr_dims(b, e);
-	return rc < 0 ? rc : build_model_freeze(b, e);
+	return rc < 0 ? rc : model_freeze(b, e);
 }
 
 int zr_model(struct zr_source *s, struct err *e)
@@ -407,7 +404,7 @@ int zr_model(struct zr_source *s, struct err *e)
 
 	if (rc < 0)
 		return rc;
-	rc = build_model_build(&b, e);
+	rc = model_build(&b, e);
 	zr_tree_release(&b.tree);
 	free(b.groups);
 	free(b.arrays);

@@ -199,10 +199,12 @@ int zr_absent(struct zr_source *s, struct err *e)
 static int same_object(struct zr_source *s, uint32_t array, uint64_t object, uint64_t version,
 		       struct err *e)
 {
-	const struct zr_place *p = zr_place_of(s, array, e);
+	const struct zr_place *p;
 	char key[ZR_OBJECT_KEY];
-	int rc = p ? zr_object_name(p, object, key, e) : -EIO;
+	int rc = zr_place_of(s, array, &p, e);
 
+	if (!rc)
+		rc = zr_object_name(p, object, key, e);
 	return rc ? rc : changes_same(s, key, version, e);
 }
 
@@ -233,16 +235,16 @@ static int changes_check_dir(struct zr_source *s, size_t i, const struct zr_dir 
 
 	if (d->is_object)
 		return same_object(s, d->array, d->prefix, d->version, e);
-	p = zr_place_of(s, d->array, e);
-	if (!p)
-		return -EIO;
+	rc = zr_place_of(s, d->array, &p, e);
+	if (rc)
+		return rc;
 	if (!d->young) {
 		grid_coords(d->level, p->grid, d->prefix, coords);
 		rc = zr_level_key(p->meta, coords, d->level, key, e);
 		return rc ? rc : changes_same(s, key, d->version, e);
 	}
 	*cost += LISTING_ASKS;
-	rc = zr_list_again(s, p, d, &young, e);
+	rc = zr_list_again(p, d, &young, e);
 	(void)pthread_mutex_lock(&w->lock);
 	w->dirs[i].young = young;
 	(void)pthread_mutex_unlock(&w->lock);
@@ -315,7 +317,8 @@ int zr_poll(struct source *src, struct err *e)
  * object holds for the life of the source. 32 bits of it are stored for each object, in memory
  * that is only touched for objects that were read. */
 
-#define OBJECTS_MAX ((uint64_t)1 << 26) /* of an array; beyond, only recently read ones are
+#define OBJECTS_MAX                                                                            \
+	((uint64_t)1 << 26) /* of an array; beyond, only recently read ones are
 					 * checked */
 
 struct zr_versions {
@@ -341,15 +344,15 @@ static struct zr_versions *versions_of(struct zr_data *d, uint32_t array, uint64
 	return v;
 }
 
-bool zr_version_agree(struct zr_data *d, uint32_t array, const struct zr_place *p,
-		      uint64_t object, uint64_t version)
+bool zr_version_agree(const struct zr_place *p, uint64_t object, uint64_t version)
 {
-	struct zr_versions *v = versions_of(d, array, p->n_objects);
-	uint64_t recent = zr_recent_version(&d->watch, array, object);
+	struct zr_watch *w = &p->s->data->watch;
+	struct zr_versions *v = versions_of(p->s->data, p->id, p->n_objects);
+	uint64_t recent = zr_recent_version(w, p->id, object);
 	uint32_t own = (uint32_t)(version ^ version >> 32) | 1, held = 0;
 
 	if (recent == 0)
-		zr_recent_note(&d->watch, array, object, version);
+		zr_recent_note(w, p->id, object, version);
 	if (!v || object >= v->n)
 		return recent == 0 || recent == version;
 	return atomic_compare_exchange_strong_explicit(&v->of[object], &held, own,

@@ -31,14 +31,14 @@ struct lister {
 	struct err *e;
 };
 
-static int chunk_list_unreadable(const char *key, const char *name, struct err *e)
+static int chunks_unreadable(const char *key, const char *name, struct err *e)
 {
 	return err_set(e, -EIO, "'%.*s%s%s' exists but cannot be read", LONG, key,
 		       key[0] && name[0] ? "/" : "", name);
 }
 
-/* chunk_list_add_dir - queue a directory. */
-static bool chunk_list_add_dir(struct lister *l, uint64_t prefix, const struct store_stat *st)
+/* chunks_add_dir - queue a directory. */
+static bool chunks_add_dir(struct lister *l, uint64_t prefix, const struct store_stat *st)
 {
 	struct zr_dir *d;
 
@@ -62,9 +62,9 @@ static bool chunk_list_add_dir(struct lister *l, uint64_t prefix, const struct s
 	return true;
 }
 
-/* chunk_list_linear_of - number of the object `name` in the listed directory, or of the directory
+/* chunks_linear_of - number of the object `name` in the listed directory, or of the directory
  * among those of the next level. */
-static bool chunk_list_linear_of(const struct lister *l, const char *name, uint64_t *ret)
+static bool chunks_linear_of(const struct lister *l, const char *name, uint64_t *ret)
 {
 	const struct zr_place *p = l->is;
 	uint64_t v;
@@ -81,13 +81,12 @@ static bool is_leaf(const struct lister *l)
 	return !zr_is_nested(l->is->meta) || l->at.level + 1u >= l->is->meta->rank;
 }
 
-static bool chunk_list_emit(void *arg, const char *name, bool is_dir,
-			    const struct store_stat *st)
+static bool chunks_emit(void *arg, const char *name, bool is_dir, const struct store_stat *st)
 {
 	struct lister *l = arg;
 	uint64_t linear, size;
 
-	if (!chunk_list_linear_of(l, name, &linear))
+	if (!chunks_linear_of(l, name, &linear))
 		return true;
 	if (is_leaf(l)) {
 		size = is_dir || (st && st->odd) ? ZR_UNREADABLE : st ? st->size : 0;
@@ -97,17 +96,17 @@ static bool chunk_list_emit(void *arg, const char *name, bool is_dir,
 	}
 	if (is_dir) {
 		l->at.count++;
-		return chunk_list_add_dir(l, linear, st);
+		return chunks_add_dir(l, linear, st);
 	}
 	if (!st->odd)
 		return true; /* a file has no chunks below it */
 	/* a dangling link: chunks may have been below it */
-	l->rc = chunk_list_unreadable(l->key, name, l->e);
+	l->rc = chunks_unreadable(l->key, name, l->e);
 	return false;
 }
 
-/* chunk_list_list_one - list dirs[i], whose version is known. */
-static int chunk_list_list_one(struct zr_source *s, struct lister *l, size_t i, struct err *e)
+/* chunks_list_one - list dirs[i], whose version is known. */
+static int chunks_list_one(struct lister *l, size_t i, struct err *e)
 {
 	const struct zr_place *p = l->is;
 	uint64_t coords[DS_RANK_MAX];
@@ -118,8 +117,7 @@ static int chunk_list_list_one(struct zr_source *s, struct lister *l, size_t i, 
 	rc = zr_level_key(p->meta, coords, l->at.level, l->key, e);
 	if (rc)
 		return rc;
-	rc = store_list(s->store, l->key, l->table->sized || !is_leaf(l), chunk_list_emit, l,
-			e);
+	rc = store_list(p->s->store, l->key, l->table->sized || !is_leaf(l), chunks_emit, l, e);
 	if (l->rc)
 		return l->rc;
 	if (rc && rc != -ENOENT)
@@ -129,7 +127,7 @@ static int chunk_list_list_one(struct zr_source *s, struct lister *l, size_t i, 
 }
 
 /* first_dir - queue the top directory. */
-static int first_dir(struct zr_source *s, struct lister *l, bool *ret_there, struct err *e)
+static int first_dir(struct lister *l, bool *ret_there, struct err *e)
 {
 	struct zr_dir d = {.array = l->at.array};
 	struct store_stat st;
@@ -140,12 +138,12 @@ static int first_dir(struct zr_source *s, struct lister *l, bool *ret_there, str
 	if (l->is->remote) /* the listing has the same answer, and it is not polled */
 		st = (struct store_stat){.is_dir = true};
 	else
-		rc = store_stat(s->store, l->key, &st, e);
+		rc = store_stat(l->is->s->store, l->key, &st, e);
 	if (rc && rc != -ENOENT)
 		return rc;
 	*ret_there = rc == 0 && st.is_dir;
 	if (rc == 0 && st.odd)
-		return chunk_list_unreadable(l->key, "", e);
+		return chunks_unreadable(l->key, "", e);
 	if (rc == 0) {
 		d.version = st.version;
 		d.young = io_racy_ns(st.changed) > 0;
@@ -156,18 +154,18 @@ static int first_dir(struct zr_source *s, struct lister *l, bool *ret_there, str
 	return 0;
 }
 
-static int list_tree(struct zr_source *s, struct lister *l, struct err *e)
+static int list_tree(struct lister *l, struct err *e)
 {
 	bool there = false;
-	int rc = first_dir(s, l, &there, e);
+	int rc = first_dir(l, &there, e);
 
 	for (size_t i = 0; !rc && there && i < l->n_dirs; i++)
-		rc = chunk_list_list_one(s, l, i, e);
+		rc = chunks_list_one(l, i, e);
 	return rc;
 }
 
 /* ask_one - look up an object by name. */
-static int ask_one(struct zr_source *s, struct lister *l, uint64_t object, struct err *e)
+static int ask_one(struct lister *l, uint64_t object, struct err *e)
 {
 	struct zr_dir d = {.array = l->at.array,
 			   .prefix = object,
@@ -178,7 +176,7 @@ static int ask_one(struct zr_source *s, struct lister *l, uint64_t object, struc
 
 	if (rc)
 		return rc;
-	rc = store_stat(s->store, l->key, &st, e);
+	rc = store_stat(l->is->s->store, l->key, &st, e);
 	if (rc && rc != -ENOENT)
 		return rc;
 	if (rc == 0) {
@@ -194,8 +192,8 @@ static int ask_one(struct zr_source *s, struct lister *l, uint64_t object, struc
 	return 0;
 }
 
-static bool chunk_list_emit_deep(void *arg, const char *name, bool is_dir,
-				 const struct store_stat *st)
+static bool chunks_emit_deep(void *arg, const char *name, bool is_dir,
+			     const struct store_stat *st)
 {
 	struct lister *l = arg;
 	const struct zr_place *p = l->is;
@@ -212,10 +210,10 @@ static bool chunk_list_emit_deep(void *arg, const char *name, bool is_dir,
 }
 
 /* list_deep - list all objects at once, if that costs less than each directory. -EOPNOTSUPP. */
-static int list_deep(struct zr_source *s, struct lister *l, struct err *e)
+static int list_deep(struct lister *l, struct err *e)
 {
 	struct err why = ERR_INIT;
-	int rc = store_list_deep(s->store, l->is->meta->key, chunk_list_emit_deep, l, &why);
+	int rc = store_list_deep(l->is->s->store, l->is->meta->key, chunks_emit_deep, l, &why);
 
 	if (l->rc)
 		return l->rc;
@@ -224,26 +222,26 @@ static int list_deep(struct zr_source *s, struct lister *l, struct err *e)
 	return rc && rc != -EOPNOTSUPP ? err_set(e, rc, "%s", why.msg) : rc;
 }
 
-int zr_list_objects(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		    struct zr_table *t, struct err *e)
+int zr_list_objects(const struct zr_place *p, struct zr_table *t, struct err *e)
 {
+	struct zr_source *s = p->s;
 	struct lister l = {.table = t,
 			   .is = p,
 			   .e = e,
-			   .at.array = array,
+			   .at.array = p->id,
 			   .max_dirs = s->opts.max_index_bytes / sizeof(struct zr_dir)};
 	int rc = -EOPNOTSUPP;
 
 	if (p->remote && zr_is_nested(p->meta) && p->meta->rank > 1)
-		rc = list_deep(s, &l, e);
+		rc = list_deep(&l, e);
 	if (rc != -EOPNOTSUPP)
 		goto end;
 	rc = 0;
 	if ((p->n_objects <= FEW && !p->remote) || p->meta->rank == 0)
 		for (uint64_t i = 0; !rc && i < p->n_objects; i++)
-			rc = ask_one(s, &l, i, e);
+			rc = ask_one(&l, i, e);
 	else
-		rc = list_tree(s, &l, e);
+		rc = list_tree(&l, e);
 end:
 	zr_table_end(t);
 	if (!rc && !p->remote)
@@ -260,7 +258,7 @@ static bool emit_again(void *arg, const char *name, bool is_dir, const struct st
 	uint64_t linear;
 
 	(void)st;
-	if (!chunk_list_linear_of(l, name, &linear) || (!is_leaf(l) && !is_dir))
+	if (!chunks_linear_of(l, name, &linear) || (!is_leaf(l) && !is_dir))
 		return true;
 	l->at.count++;
 	if (is_leaf(l) && !zr_table_get(&l->is->table, linear, NULL))
@@ -268,8 +266,8 @@ static bool emit_again(void *arg, const char *name, bool is_dir, const struct st
 	return !l->differs;
 }
 
-int zr_list_again(struct zr_source *s, const struct zr_place *p, const struct zr_dir *d,
-		  bool *ret_young, struct err *e)
+int zr_list_again(const struct zr_place *p, const struct zr_dir *d, bool *ret_young,
+		  struct err *e)
 {
 	struct lister l = {.is = p, .at = *d};
 	uint64_t coords[DS_RANK_MAX];
@@ -280,13 +278,13 @@ int zr_list_again(struct zr_source *s, const struct zr_place *p, const struct zr
 	grid_coords(d->level, p->grid, d->prefix, coords);
 	rc = zr_level_key(p->meta, coords, d->level, l.key, e);
 	if (!rc)
-		rc = store_stat(s->store, l.key, &st, e);
+		rc = store_stat(p->s->store, l.key, &st, e);
 	if (!rc) {
 		l.differs = st.version != d->version;
 		*ret_young = io_racy_ns(st.changed) > 0;
 	}
 	if (!rc && !l.differs)
-		rc = store_list(s->store, l.key, false, emit_again, &l, e);
+		rc = store_list(p->s->store, l.key, false, emit_again, &l, e);
 	if (rc && rc != -ENOENT)
 		return rc;
 	if (rc || l.differs || l.at.count != d->count)
@@ -326,7 +324,7 @@ void zr_table_release(struct zr_table *t)
 	t->list = NULL;
 }
 
-static int chunk_list_too_large(const struct zr_table *t, struct err *e)
+static int chunks_too_large(const struct zr_table *t, struct err *e)
 {
 	return err_set(e, -ERANGE,
 		       "the table of %" PRIu64 " chunks of %" PRIu64 " would exceed %" PRIu64
@@ -342,11 +340,11 @@ static uint64_t full_bytes(const struct zr_table *t)
 	return t->total > UINT64_MAX / 4 ? UINT64_MAX : t->total * 4;
 }
 
-/* chunk_list_widen - switch to sizes of 64 bits. */
-static int chunk_list_widen(struct zr_table *t, struct err *e)
+/* chunks_widen - switch to sizes of 64 bits. */
+static int chunks_widen(struct zr_table *t, struct err *e)
 {
 	if (t->total > t->max_bytes / 12) /* both are there for a moment */
-		return chunk_list_too_large(t, e);
+		return chunks_too_large(t, e);
 	t->large = alloc_array((size_t)t->total, sizeof(*t->large));
 	if (!t->large)
 		return err_nomem(e);
@@ -367,7 +365,7 @@ static int put_full(struct zr_table *t, uint64_t linear, uint64_t size, struct e
 		return 0;
 	}
 	if (t->small && size >= ODD32 && size != ZR_UNREADABLE) {
-		int rc = chunk_list_widen(t, e);
+		int rc = chunks_widen(t, e);
 
 		if (rc)
 			return rc;
@@ -402,8 +400,8 @@ static int make_full(struct zr_table *t, struct err *e)
 	return rc;
 }
 
-/* chunk_list_make_room - make room for one more: in the list, or by conversion. */
-static int chunk_list_make_room(struct zr_table *t, struct err *e)
+/* chunks_make_room - make room for one more: in the list, or by conversion. */
+static int chunks_make_room(struct zr_table *t, struct err *e)
 {
 	uint64_t have = t->cap * sizeof(*t->list), full = full_bytes(t);
 	uint64_t want = t->cap ? 2 * have : 64 * sizeof(*t->list), most;
@@ -415,7 +413,7 @@ static int chunk_list_make_room(struct zr_table *t, struct err *e)
 	most = have <= t->max_bytes ? t->max_bytes - have : 0; /* both are there for a moment */
 	want = u64_min(want, most);
 	if (want / sizeof(*t->list) <= t->cap)
-		return chunk_list_too_large(t, e);
+		return chunks_too_large(t, e);
 	grown = realloc(t->list, (size_t)want);
 	if (!grown)
 		return err_nomem(e);
@@ -430,7 +428,7 @@ int zr_table_add(struct zr_table *t, uint64_t linear, uint64_t size, struct err 
 	int rc;
 
 	if (!full && t->n == t->cap) {
-		rc = chunk_list_make_room(t, e);
+		rc = chunks_make_room(t, e);
 		if (rc)
 			return rc;
 		full = !t->list;
@@ -447,7 +445,7 @@ int zr_table_add(struct zr_table *t, uint64_t linear, uint64_t size, struct err 
 	return 0;
 }
 
-static int chunk_list_by_linear(const void *a, const void *b)
+static int chunks_by_linear(const void *a, const void *b)
 {
 	uint64_t x = ((const struct chunk_size_entry *)a)->linear;
 	uint64_t y = ((const struct chunk_size_entry *)b)->linear;
@@ -461,7 +459,7 @@ static void fit_list(struct zr_table *t)
 	struct chunk_size_entry *fit;
 
 	if (!t->sorted)
-		qsort(t->list, (size_t)t->n, sizeof(*t->list), chunk_list_by_linear);
+		qsort(t->list, (size_t)t->n, sizeof(*t->list), chunks_by_linear);
 	t->sorted = true;
 	fit = realloc(t->list, (size_t)t->n * sizeof(*t->list));
 	t->list = fit ? fit : t->list;
@@ -479,8 +477,8 @@ void zr_table_end(struct zr_table *t)
 	metrics_gauge_add(G_MEM_INDEX, (int64_t)t->counted);
 }
 
-/* chunk_list_lower - position of the first entry at or after linear; n: none. */
-static size_t chunk_list_lower(const struct zr_table *t, uint64_t linear)
+/* chunks_lower - position of the first entry at or after linear; n: none. */
+static size_t chunks_lower(const struct zr_table *t, uint64_t linear)
 {
 	size_t from = 0, to = (size_t)t->n;
 
@@ -516,7 +514,7 @@ bool zr_table_get(const struct zr_table *t, uint64_t linear, uint64_t *ret_size)
 		if (size == NONE64)
 			return false;
 	} else {
-		at = chunk_list_lower(t, linear);
+		at = chunks_lower(t, linear);
 		if (at == t->n || t->list[at].linear != linear)
 			return false;
 		size = t->list[at].size;
@@ -549,7 +547,7 @@ bool zr_table_next(const struct zr_table *t, uint64_t from, uint64_t *ret)
 	if (t->bits)
 		return next_bit(t, from, ret);
 	if (t->list) {
-		at = chunk_list_lower(t, from);
+		at = chunks_lower(t, from);
 		if (at == t->n)
 			return false;
 		*ret = t->list[at].linear;

@@ -82,49 +82,46 @@ void zr_data_free(struct zr_data *d)
 
 /* ---- making a place ---- */
 
-/* chunk_lookup_misfit - the error for a model that contradicts the documents: a bug, not an error
+/* lookup_misfit - the error for a model that contradicts the documents: a bug, not an error
  * in the dataset. */
-static int chunk_lookup_misfit(const struct ds_array *a, const char *what, struct err *e)
+static int lookup_misfit(const struct ds_array *a, const char *what, struct err *e)
 {
 	return err_set(e, -EBADMSG, "'%s': the array does not match its metadata file: %s",
 		       a->name, what);
 }
 
 /* count_objects - grid, per, n_objects. */
-static int count_objects(const struct zr_meta *m, struct zr_place *p, struct err *e)
+static int count_objects(struct zr_place *p, struct err *e)
 {
+	const struct zr_meta *m = p->meta;
 	bool none = false;
-	uint64_t n = 1;
 
-	for (uint32_t d = 0; d < m->rank; d++) {
+	for (uint32_t d = 0; d < m->rank; d++)
 		if (m->chunk[d] == 0 || p->array->stored[d] == 0)
 			return err_set(e, -EBADMSG, "'%s': a chunk length is 0", m->key);
-		p->grid[d] = m->shape[d] / m->chunk[d] + (m->shape[d] % m->chunk[d] != 0);
-		p->per[d] = 1;
-		for (const struct zr_shard *sh = m->shard; sh; sh = sh->next)
-			if (sh->grid[d] == 0 || ckd_mul(&p->per[d], p->per[d], sh->grid[d]))
-				return err_set(e, -ERANGE, "'%s': a shard has too many chunks",
-					       m->key);
+	if (!zr_objects_grid(m, p->grid, p->per))
+		return err_set(e, -ERANGE, "'%s': a shard has too many chunks", m->key);
+	for (uint32_t d = 0; d < m->rank; d++)
 		none = none || p->grid[d] == 0;
-	}
-	for (uint32_t d = 0; !none && d < m->rank; d++)
-		if (ckd_mul(&n, n, p->grid[d]) || n > UINT64_MAX / 4)
-			return err_set(e, -ERANGE, "'%s': more than 2^62 objects", m->key);
-	p->n_objects = none ? 0 : n;
+	p->n_objects = !none;
+	if (!none && !u64_product(&p->n_objects, p->grid, m->rank, UINT64_MAX / 4))
+		return err_set(e, -ERANGE, "'%s': more than 2^62 objects", m->key);
 	return 0;
 }
 
 /* count_elems - n_elems, stored_bytes, as_is. */
-static int count_elems(const struct ds_array *a, const struct zr_meta *m, struct zr_place *p,
-		       struct err *e)
+static int count_elems(struct zr_place *p, struct err *e)
 {
+	const struct ds_array *a = p->a;
+	const struct zr_meta *m = p->meta;
+
 	p->n_elems = 1;
 	p->as_is = m->dtype.conv == ZR_AS_STORED;
 	for (uint32_t d = 0; d < m->rank; d++) {
 		uint64_t len = d < a->rank ? a->chunk[d] : 1, stored = p->array->stored[d];
 
 		if (len > stored)
-			return chunk_lookup_misfit(a, "a chunk is longer than stored", e);
+			return lookup_misfit(a, "a chunk is longer than stored", e);
 		p->as_is = p->as_is && len == stored && (!m->order || m->order[d] == d);
 		if (ckd_mul(&p->n_elems, p->n_elems, stored))
 			return err_set(e, -ERANGE, "'%s': a chunk has too many elements",
@@ -135,112 +132,107 @@ static int count_elems(const struct ds_array *a, const struct zr_meta *m, struct
 		return err_set(e, -ERANGE, "'%s': a chunk has too many bytes", m->key);
 	if (dt_is_vlen(&a->type))
 		return m->vlen == ZR_VLEN_NONE
-			       ? chunk_lookup_misfit(a, "the elements have a fixed size", e)
+			       ? lookup_misfit(a, "the elements have a fixed size", e)
 			       : 0;
 	if (m->dtype.conv != ZR_FIELDS && m->dtype.stored != a->type.size)
-		return chunk_lookup_misfit(a, "the element size differs", e);
+		return lookup_misfit(a, "the element size differs", e);
 	return 0;
 }
 
-static int chunk_lookup_fill_place(struct zr_source *s, uint32_t array, struct zr_place *p,
-				   struct err *e)
+static int lookup_fill_place(struct zr_place *p, struct err *e)
 {
-	const struct ds_array *a = &s->base.ds.arrays[array];
+	const struct ds_array *a = p->a;
 	const struct zr_meta *m = p->meta;
-	bool sized = m->shard || a->access == DS_STORED;
 	int rc = 0;
 
+	if (a->unreadable)
+		return err_set(e, -EOPNOTSUPP, "%s", a->unreadable);
 	/* a scalar of the model may be stored as one element of an axis */
 	if (a->rank > m->rank || (a->rank < m->rank - m->tail && a->rank > 0))
-		rc = chunk_lookup_misfit(a, "the number of dimensions differs", e);
+		rc = lookup_misfit(a, "the number of dimensions differs", e);
 	if (!rc)
-		rc = count_objects(m, p, e);
+		rc = count_objects(p, e);
 	if (!rc)
-		rc = count_elems(a, m, p, e);
+		rc = count_elems(p, e);
 	if (rc)
 		return rc;
 	p->direct = !m->shard && a->n_chunks == p->n_objects && a->rank == m->rank - m->tail;
 	for (uint32_t d = 0; p->direct && d < a->rank; d++)
 		p->direct = a->grid[d] == p->grid[d];
-	zr_table_init(&p->table, p->n_objects, sized, s->opts.max_index_bytes);
-	if (s->base.remote)
-		return zr_remote_new(&p->remote, e);
-	return zr_list_objects(s, array, p, &p->table, e);
+	zr_table_init(&p->table, p->n_objects, m->shard || a->access == DS_STORED,
+		      p->s->opts.max_index_bytes);
+	return p->s->base.remote ? zr_remote_new(&p->remote, e)
+				 : zr_list_objects(p, &p->table, e);
 }
 
-static struct zr_place *chunk_lookup_make_place(struct zr_source *s, uint32_t array,
-						struct err *e)
+/* make_place - a permanent error is kept in the place. */
+static int make_place(struct zr_source *s, uint32_t array, struct zr_place **ret, struct err *e)
 {
 	const struct zr_array *x = &s->arrays[array];
 	struct err why = ERR_INIT;
 	struct zr_place *p;
+	int rc;
 
 	p = alloc_array(1, sizeof(*p) + 2 * (size_t)x->meta->rank * sizeof(p->mem[0]));
-	if (!p) {
-		(void)err_nomem(e);
-		return NULL;
-	}
+	if (!p)
+		return err_nomem(e);
+	p->s = s;
+	p->id = array;
+	p->a = &s->base.ds.arrays[array];
 	p->meta = x->meta;
 	p->array = x;
 	p->grid = p->mem;
 	p->per = p->mem + x->meta->rank;
-	p->rc = chunk_lookup_fill_place(s, array, p, &why);
-	if (p->rc == 0)
-		return p;
-	if (p->rc == -EBADMSG || p->rc == -ERANGE) {
+	*ret = p;
+	rc = p->rc = lookup_fill_place(p, &why);
+	if (rc == 0)
+		return 0;
+	if (rc == -EBADMSG || rc == -ERANGE) {
 		zr_table_release(&p->table);
 		p->why = strdup(why.msg);
 		if (p->why)
-			return p;
+			return 0;
 	}
-	(void)err_set(e, p->rc, "%s", why.msg);
 	place_free(p);
-	return NULL;
+	return err_set(e, rc, "%s", why.msg);
 }
 
 /* load_place - make the place of an array in one thread. Other threads wait only if they need the
  * same array. */
-static struct zr_place *load_place(struct zr_source *s, uint32_t array, struct err *e)
+static int load_place(struct zr_source *s, uint32_t array, struct zr_place **ret, struct err *e)
 {
 	_Atomic(struct zr_place *) *slot = &s->data->places[array];
 	struct zr_data *d = s->data;
-	struct zr_place *p;
 	int rc = 0;
 
 	(void)pthread_mutex_lock(&d->load);
 	while (rc == 0 && d->loading[array])
 		rc = cancel_wait(&d->loaded, &d->load, INT64_MAX);
-	p = atomic_load_explicit(slot, memory_order_acquire);
-	d->loading[array] = d->loading[array] || (rc == 0 && !p);
+	*ret = atomic_load_explicit(slot, memory_order_acquire);
+	d->loading[array] = d->loading[array] || (rc == 0 && !*ret);
 	(void)pthread_mutex_unlock(&d->load);
-	if (p)
-		return p;
-	if (rc) {
-		(void)err_set(e, rc, "cancelled while listing chunks");
-		return NULL;
-	}
-	p = chunk_lookup_make_place(s, array, e);
+	if (*ret)
+		return 0;
+	if (rc)
+		return err_set(e, rc, "cancelled while listing chunks");
+	rc = make_place(s, array, ret, e);
 	(void)pthread_mutex_lock(&d->load);
-	if (p)
-		atomic_store_explicit(slot, p, memory_order_release);
+	if (rc == 0)
+		atomic_store_explicit(slot, *ret, memory_order_release);
 	d->loading[array] = false;
 	(void)pthread_cond_broadcast(&d->loaded);
 	(void)pthread_mutex_unlock(&d->load);
-	return p;
+	return rc;
 }
 
-const struct zr_place *zr_place_of(struct zr_source *s, uint32_t array, struct err *e)
+int zr_place_of(struct zr_source *s, uint32_t array, const struct zr_place **ret, struct err *e)
 {
-	_Atomic(struct zr_place *) *slot = &s->data->places[array];
-	struct zr_place *p = atomic_load_explicit(slot, memory_order_acquire);
+	struct zr_place *p =
+		atomic_load_explicit(&s->data->places[array], memory_order_acquire);
+	int rc = p ? 0 : load_place(s, array, &p, e);
 
-	if (!p)
-		p = load_place(s, array, e);
-	if (p && p->rc < 0) {
-		(void)err_set(e, p->rc, "%s", p->why);
-		return NULL;
-	}
-	return p;
+	*ret = p;
+	return rc || p->rc == 0 ? rc : err_set(e, p->rc, "%s", p->why);
 }
 
 int zr_object_name(const struct zr_place *p, uint64_t object, char out[ZR_OBJECT_KEY],
@@ -254,17 +246,16 @@ int zr_object_name(const struct zr_place *p, uint64_t object, char out[ZR_OBJECT
 
 /* ---- look-ups ---- */
 
-int zr_find(struct zr_source *s, uint32_t array, const struct zr_place *p, uint64_t linear,
-	    struct chunk_location *ret, struct err *e)
+int zr_find(const struct zr_place *p, uint64_t linear, struct chunk_location *ret,
+	    struct err *e)
 {
-	const struct ds_array *a = &s->base.ds.arrays[array];
 	uint64_t at[DS_RANK_MAX] = {0}, coords[DS_RANK_MAX];
 	bool there;
 	int rc = 0;
 
-	*ret = (struct chunk_location){.where = ZR_NOWHERE, .object = linear};
+	*ret = (struct chunk_location){.p = p, .where = ZR_NOWHERE, .object = linear};
 	if (!p->direct) {
-		ds_chunk_coords(a, linear, at);
+		ds_chunk_coords(p->a, linear, at);
 		for (uint32_t d = 0; d < p->meta->rank; d++) {
 			coords[d] = at[d] / p->per[d];
 			if (coords[d] >= p->grid[d])
@@ -273,7 +264,7 @@ int zr_find(struct zr_source *s, uint32_t array, const struct zr_place *p, uint6
 		ret->object = grid_linear(p->meta->rank, p->grid, coords);
 	}
 	if (p->remote)
-		rc = zr_remote_find(s, array, p, at, ret, &there, e);
+		rc = zr_remote_find(at, ret, &there, e);
 	else
 		there = zr_table_get(&p->table, ret->object, &ret->size);
 	if (rc || !there)
@@ -281,46 +272,33 @@ int zr_find(struct zr_source *s, uint32_t array, const struct zr_place *p, uint6
 	ret->where = ZR_OBJECT;
 	if (!p->meta->shard || ret->size == ZR_UNREADABLE)
 		return 0;
-	rc = zr_shard_find(s, array, p, at, ret, e);
+	rc = zr_shard_find(at, ret, e);
 	if (rc)
 		chunk_location_release(ret);
 	return rc;
 }
 
-/* chunk_lookup_ready - the place of an array whose chunks can be read; NULL with e set. */
-static const struct zr_place *chunk_lookup_ready(struct zr_source *s, uint32_t array,
-						 struct err *e)
+int zr_find_in(struct source *src, uint32_t array, uint64_t linear, struct chunk_location *ret,
+	       struct err *e)
 {
-	const char *why = s->base.ds.arrays[array].unreadable;
+	const struct zr_place *p;
+	int rc = zr_place_of(zr_of(src), array, &p, e);
 
-	if (why) {
-		(void)err_set(e, -EOPNOTSUPP, "%s", why);
-		return NULL;
-	}
-	return zr_place_of(s, array, e);
+	return rc ? rc : zr_find(p, linear, ret, e);
 }
 
 int zr_locate(struct source *src, uint32_t array, uint64_t linear, struct chunk_ref *ret,
 	      struct err *e)
 {
-	struct zr_source *s = zr_of(src);
-	struct err own = ERR_INIT;
-	const struct zr_place *p;
 	struct chunk_location x;
-	int rc;
+	int rc = zr_find_in(src, array, linear, &x, e);
 
-	e = e ? e : &own;
-	p = chunk_lookup_ready(s, array, e);
-	if (!p)
-		return e->code;
-	rc = zr_find(s, array, p, linear, &x, e);
 	if (rc)
 		return rc;
 	*ret = (struct chunk_ref){.where = CHUNK_SYNTH};
 	if (x.where == ZR_NOWHERE)
 		ret->where = CHUNK_ABSENT;
-	else if (src->ds.arrays[array].access == DS_STORED && x.where != ZR_MEMORY &&
-		 x.size != ZR_UNREADABLE)
+	else if (x.p->a->access == DS_STORED && x.where != ZR_MEMORY && x.size != ZR_UNREADABLE)
 		*ret = (struct chunk_ref){.where = CHUNK_RANGE,
 					  .off = x.off,
 					  .len = x.where == ZR_PART ? x.len : x.size};
@@ -330,88 +308,64 @@ int zr_locate(struct source *src, uint32_t array, uint64_t linear, struct chunk_
 
 /* ---- the next one ---- */
 
-/* chunk_lookup_carry - carry coordinates into the grid after axis d - 1 was incremented. false:
- * past the end. */
-static bool chunk_lookup_carry(const struct ds_array *a, uint64_t *at, uint32_t d)
-{
-	for (; d > 0 && at[d - 1] >= a->grid[d - 1]; d--) {
-		if (d == 1)
-			return false;
-		at[d - 1] = 0;
-		at[d - 2]++;
-	}
-	return d > 0;
-}
-
-static bool chunk_lookup_equal(const uint64_t *x, const uint64_t *y, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (x[i] != y[i])
-			return false;
-	return true;
-}
-
-/* chunk_lookup_skip - move `at`, the coordinates of a chunk, to the first one at or after it that
+/* lookup_skip - move `at`, the coordinates of a chunk, to the first one at or after it that
  * is in an existing object. Objects have an order of their own: the next row of a chunk may be in
  * an earlier object. So it tests axis by axis whether an object remains under the previous axes.
  * ret_object: that object. false: none. */
-static bool chunk_lookup_skip(const struct ds_array *a, const struct zr_place *p,
-			      const struct zr_table *t, uint64_t *at, uint64_t *ret_object)
+static bool lookup_skip(const struct zr_place *p, const struct zr_table *t, uint64_t *at,
+			uint64_t *ret_object)
 {
 	uint64_t from[DS_RANK_MAX] = {0}, found[DS_RANK_MAX];
-	uint32_t rank = a->rank, d = 0;
+	uint32_t rank = p->a->rank, d = 0;
 
 	*ret_object = 0;
 	if (rank == 0)
 		return zr_table_next(t, 0, ret_object);
 	while (d < rank) {
 		from[d] = at[d] / p->per[d];
-		for (uint32_t k = d + 1; k < rank; k++)
-			from[k] = 0;
+		memset(from + d + 1, 0, (rank - d - 1) * sizeof(*from));
 		if (from[d] < p->grid[d] &&
 		    zr_table_next(t, grid_linear(rank, p->grid, from), ret_object)) {
 			grid_coords(rank, p->grid, *ret_object, found);
-			if (chunk_lookup_equal(found, from, d + 1)) {
+			if (memcmp(found, from, (d + 1) * sizeof(*from)) == 0) {
 				d++;
 				continue;
 			}
-			if (chunk_lookup_equal(found, from, d)) { /* further along this axis */
+			if (memcmp(found, from, d * sizeof(*from)) ==
+			    0) { /* further along this axis */
 				at[d] = found[d] * p->per[d];
-				for (uint32_t k = d + 1; k < rank; k++)
-					at[k] = 0;
+				memset(at + d + 1, 0, (rank - d - 1) * sizeof(*at));
 				continue;
 			}
 		}
-		/* no object remains on this axis */
-		for (uint32_t k = d; k < rank; k++)
-			at[k] = 0;
-		if (d == 0)
-			return false;
-		at[d - 1]++;
-		if (!chunk_lookup_carry(a, at, d))
-			return false;
+		/* no object remains on this axis: advance the previous ones */
+		do {
+			memset(at + d, 0, (rank - d) * sizeof(*at));
+			if (d == 0)
+				return false;
+			at[--d]++;
+		} while (at[d] >= p->a->grid[d]);
 		d = 0;
 	}
 	*ret_object = grid_linear(rank, p->grid, from);
 	return true;
 }
 
-static int next_inside(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		       const struct zr_table *t, uint64_t from, uint64_t *ret, struct err *e)
+static int next_inside(const struct zr_place *p, const struct zr_table *t, uint64_t from,
+		       uint64_t *ret, struct err *e)
 {
-	const struct ds_array *a = &s->base.ds.arrays[array];
 	uint64_t at[DS_RANK_MAX], object;
 	struct chunk_location x;
 	int rc;
 
-	for (; from < a->n_chunks; from++) {
-		ds_chunk_coords(a, from, at);
-		if (!chunk_lookup_skip(a, p, t, at, &object))
+	for (; from < p->a->n_chunks; from++) {
+		ds_chunk_coords(p->a, from, at);
+		if (!lookup_skip(p, t, at, &object))
 			break;
 		if (p->remote)
-			zr_remote_want_indexes(s, array, p, t, object);
-		from = ds_chunk_linear(a, at);
-		rc = zr_find(s, array, p, from, &x, e);
+			zr_remote_want_indexes(p, t, object);
+		from = ds_chunk_linear(p->a, at);
+		rc = zr_find(p, from, &x, e);
 		if (err_is_transient(rc) || rc == -ESTALE)
 			return rc;
 		if (!rc)
@@ -427,26 +381,22 @@ static int next_inside(struct zr_source *s, uint32_t array, const struct zr_plac
 
 int zr_next(struct source *src, uint32_t array, uint64_t from, uint64_t *ret, struct err *e)
 {
-	struct zr_source *s = zr_of(src);
-	struct err own = ERR_INIT;
 	const struct zr_table *t;
 	const struct zr_place *p;
-	int rc;
+	int rc = zr_place_of(zr_of(src), array, &p, e);
 
-	e = e ? e : &own;
-	p = chunk_lookup_ready(s, array, e);
-	if (!p)
-		return e->code;
+	if (rc)
+		return rc;
 	if (src->unlisted) { /* any chunk may exist */
 		*ret = from;
 		return 0;
 	}
 	t = &p->table;
-	rc = p->remote ? zr_remote_table(s, array, p, &t, e) : 0;
+	rc = p->remote ? zr_remote_table(p, &t, e) : 0;
 	if (rc)
 		return rc;
 	if (!p->direct)
-		return next_inside(s, array, p, t, from, ret, e);
+		return next_inside(p, t, from, ret, e);
 	if (!zr_table_next(t, from, ret))
 		return err_set(e, -ENOENT, "no more chunks are stored");
 	return 0;
@@ -458,27 +408,19 @@ int zr_next(struct source *src, uint32_t array, uint64_t from, uint64_t *ret, st
 int zr_place_chunk(struct source *src, uint32_t array, uint64_t linear,
 		   const struct chunk_ref *ref, struct store_place *ret, struct err *e)
 {
-	struct zr_source *s = zr_of(src);
-	struct err own = ERR_INIT;
 	char key[ZR_OBJECT_KEY];
-	const struct zr_place *p;
 	struct chunk_location x;
-	int rc;
+	int rc = zr_find_in(src, array, linear, &x, e);
 
-	e = e ? e : &own;
-	p = zr_place_of(s, array, e);
-	if (!p)
-		return e->code;
-	rc = zr_find(s, array, p, linear, &x, e);
 	if (rc)
 		return rc;
 	chunk_location_release(&x);
 	if (x.where != ZR_OBJECT && x.where != ZR_PART)
 		return err_set(e, -EOPNOTSUPP,
 			       "the chunk is not stored in the form in which it is shown");
-	rc = zr_object_name(p, x.object, key, e);
+	rc = zr_object_name(x.p, x.object, key, e);
 	if (!rc)
-		rc = store_where(s->store, key, ret, e);
+		rc = store_where(zr_of(src)->store, key, ret, e);
 	if (rc)
 		return rc;
 	ret->whole = ret->whole && x.where == ZR_OBJECT && ref->off == 0 && ref->len == x.size;

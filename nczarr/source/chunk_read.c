@@ -69,11 +69,11 @@ void zr_scratch_give(struct zr_data *d, struct zr_scratch *m)
 	size_t held = 0;
 	struct buf *b;
 
-	for (size_t i = 0; (b = bufs_of(m, i)) != NULL; i++) {
+	for (size_t i = 0; m && (b = bufs_of(m, i)) != NULL; i++) {
 		buf_clear(b);
 		held += b->cap;
 	}
-	if (held <= SCRATCH_BIG) {
+	if (m && held <= SCRATCH_BIG) {
 		(void)pthread_mutex_lock(&d->lock);
 		if (d->n_scratch < SCRATCH_KEPT) {
 			m->next = d->scratch;
@@ -88,19 +88,17 @@ void zr_scratch_give(struct zr_data *d, struct zr_scratch *m)
 
 /* ---- objects ---- */
 
-/* chunk_read_gone - -ESTALE if x's object was replaced since it was listed, as far as its size
- * shows. */
-static int chunk_read_gone(struct zr_source *s, const struct zr_place *p,
-			   const struct chunk_location *x, const char *key, struct err *e)
+/* chunk_gone - -ESTALE if x's object was replaced since it was listed, as far as its size shows. */
+static int chunk_gone(const struct chunk_location *x, const char *key, struct err *e)
 {
 	struct store_stat st;
-	int rc = store_stat(s->store, key, &st, NULL);
+	int rc = store_stat(x->p->s->store, key, &st, NULL);
 
 	if (rc == -ENOENT)
 		return err_set(e, -ESTALE, "'%.*s' was removed after the source was opened",
 			       LONG, key);
-	if (rc == 0 && (p->table.sized || p->remote) && x->size != ZR_UNREADABLE && !st.odd &&
-	    st.size != x->size)
+	if (rc == 0 && (x->p->table.sized || x->p->remote) && x->size != ZR_UNREADABLE &&
+	    !st.odd && st.size != x->size)
 		return err_set(e, -ESTALE,
 			       "'%.*s' was changed: it has %" PRIu64
 			       " bytes instead of %" PRIu64,
@@ -108,27 +106,30 @@ static int chunk_read_gone(struct zr_source *s, const struct zr_place *p,
 	return 0;
 }
 
-int zr_object_blame(struct zr_source *s, const struct zr_place *p,
-		    const struct chunk_location *x, int code, struct err *e)
+int zr_object_blame(const struct chunk_location *x, int code, struct err *e)
 {
 	char key[ZR_OBJECT_KEY];
-	int rc = zr_object_name(p, x->object, key, e);
+	int rc = zr_object_name(x->p, x->object, key, e);
 
 	if (!rc)
-		rc = chunk_read_gone(s, p, x, key, e);
+		rc = chunk_gone(x, key, e);
 	return rc ? rc : err_wrap(e, code, "'%.*s'", LONG, key);
 }
 
-/* chunk_read_failed - the code for an object that the store could not read: it exists, so it is
- * not absent. The message of the store names the key. */
-static int chunk_read_failed(struct zr_source *s, const struct zr_place *p,
-			     const struct chunk_location *x, const char *key, int code,
-			     struct err *e)
+/* chunk_end - the result of a read of x's object, with its version if code is 0. If the store could
+ * not read it, it exists, so it is not absent; the message of the store names the key. */
+static int chunk_end(const struct chunk_location *x, const char *key, int code,
+		     uint64_t version, struct err *e)
 {
 	int rc = 0;
 
-	if (!p->remote)
-		rc = chunk_read_gone(s, p, x, key, e);
+	if (code == 0)
+		return zr_version_agree(x->p, x->object, version)
+			       ? 0
+			       : err_set(e, -ESTALE, "'%.*s' was changed while it was read",
+					 LONG, key);
+	if (!x->p->remote)
+		rc = chunk_gone(x, key, e);
 	else if (code == -ENOENT) /* another request may take as long as the failed one */
 		rc = err_set(e, -ESTALE, "'%.*s' was removed after the source was opened", LONG,
 			     key);
@@ -142,137 +143,96 @@ static int chunk_read_failed(struct zr_source *s, const struct zr_place *p,
 	return code;
 }
 
-static int chunk_read_changed(const char *key, struct err *e)
-{
-	return err_set(e, -ESTALE, "'%.*s' was changed while it was read", LONG, key);
-}
-
-int zr_object_read(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		   const struct chunk_location *x, uint64_t off, uint8_t *out, size_t len,
+int zr_object_read(const struct chunk_location *x, uint64_t off, uint8_t *out, size_t len,
 		   uint64_t *ret_version, struct err *e)
 {
 	uint64_t version = 0;
 	char key[ZR_OBJECT_KEY];
-	int rc = zr_object_name(p, x->object, key, e);
+	int rc = zr_object_name(x->p, x->object, key, e);
 
 	if (rc)
 		return rc;
-	rc = store_read(s->store, key, off, out, len, &version, e);
-	if (rc)
-		return chunk_read_failed(s, p, x, key, rc, e);
-	if (!zr_version_agree(s->data, array, p, x->object, version))
-		return chunk_read_changed(key, e);
+	rc = store_read(x->p->s->store, key, off, out, len, &version, e);
 	if (ret_version)
 		*ret_version = version;
-	return 0;
+	return chunk_end(x, key, rc, version, e);
 }
 
-/* chunk_read_remote - the same for a remote object, whose size was in the answer that it exists. */
-static int chunk_read_remote(struct zr_source *s, uint32_t array, const struct zr_place *p,
-			     const struct chunk_location *x, uint64_t limit,
-			     struct zr_scratch *m, struct err *e)
-{
-	char key[ZR_OBJECT_KEY];
-	uint8_t *to;
-	int rc = 0;
-
-	if (x->size == ZR_UNREADABLE || x->size > limit)
-		rc = zr_object_name(p, x->object, key, e);
-	if (rc)
-		return rc;
-	if (x->size == ZR_UNREADABLE)
-		return err_set(e, -EIO, "'%.*s' exists but cannot be read", LONG, key);
-	if (x->size > limit)
-		return err_set(e, -EBADMSG, "'%.*s' has more than %" PRIu64 " bytes", LONG, key,
-			       limit);
-	buf_clear(&m->stored);
-	to = buf_grow(&m->stored, (size_t)x->size);
-	if (!to && x->size > 0)
-		return err_nomem(e);
-	return zr_object_read(s, array, p, x, 0, to, (size_t)x->size, NULL, e);
-}
-
-/* chunk_read_object_get - read a whole object of any size into m->stored. */
-static int chunk_read_object_get(struct zr_source *s, uint32_t array, const struct zr_place *p,
-				 const struct chunk_location *x, uint64_t limit,
-				 struct zr_scratch *m, struct err *e)
+/* chunk_get - read a whole object of any size into m->stored. */
+static int chunk_get(const struct chunk_location *x, uint64_t limit, struct zr_scratch *m,
+		     struct err *e)
 {
 	uint64_t version = 0;
 	char key[ZR_OBJECT_KEY];
-	int rc = zr_object_name(p, x->object, key, e);
+	int rc = zr_object_name(x->p, x->object, key, e);
 
 	if (rc)
 		return rc;
-	buf_clear(&m->stored);
 	m->stored.max = (size_t)u64_min(limit, PTRDIFF_MAX);
-	rc = store_get(s->store, key, &m->stored, &version, e);
+	rc = store_get(x->p->s->store, key, &m->stored, &version, e);
 	m->stored.max = PTRDIFF_MAX;
 	if (rc == -ERANGE)
-		rc = err_set(e, -EBADMSG, "'%.*s' has more than %" PRIu64 " bytes", LONG, key,
-			     limit);
-	else if (rc)
-		rc = chunk_read_failed(s, p, x, key, rc, e);
-	else if (!zr_version_agree(s->data, array, p, x->object, version))
-		rc = chunk_read_changed(key, e);
-	return rc;
+		return err_set(e, -EBADMSG, "'%.*s' has more than %" PRIu64 " bytes", LONG, key,
+			       limit);
+	return chunk_end(x, key, rc, version, e);
 }
 
-int chunk_location_bytes(struct zr_source *s, uint32_t array, const struct zr_place *p,
-			 const struct chunk_location *x, uint64_t limit, struct zr_scratch *m,
+int chunk_location_bytes(const struct chunk_location *x, uint64_t limit, struct zr_scratch *m,
 			 const uint8_t **ret, size_t *ret_len, struct err *e)
 {
+	const bool whole = x->where == ZR_OBJECT;
+	const uint64_t len = whole ? x->size : x->len;
 	char key[ZR_OBJECT_KEY];
 	uint8_t *to;
 	int rc;
 
-	if (x->where == ZR_OBJECT) {
-		rc = p->remote ? chunk_read_remote(s, array, p, x, limit, m, e)
-			       : chunk_read_object_get(s, array, p, x, limit, m, e);
+	buf_clear(&m->stored);
+	if (whole && !x->p->remote) { /* its size may not be known */
+		rc = chunk_get(x, limit, m, e);
 		*ret = m->stored.data;
 		*ret_len = m->stored.len;
 		return rc;
 	}
-	*ret_len = (size_t)x->len;
-	if (x->len > limit) {
-		rc = zr_object_name(p, x->object, key, e);
-		return rc ? rc
-			  : err_set(e, -EBADMSG,
-				    "'%.*s': a chunk of %" PRIu64
-				    " stored bytes exceeds %" PRIu64,
-				    LONG, key, x->len, limit);
+	if (len > limit) {
+		rc = zr_object_name(x->p, x->object, key, e);
+		if (rc)
+			return rc;
+		if (len == ZR_UNREADABLE)
+			return err_set(e, -EIO, "'%.*s' exists but cannot be read", LONG, key);
+		return whole ? err_set(e, -EBADMSG, "'%.*s' has more than %" PRIu64 " bytes",
+				       LONG, key, limit)
+			     : err_set(e, -EBADMSG,
+				       "'%.*s': a chunk of %" PRIu64
+				       " stored bytes exceeds %" PRIu64,
+				       LONG, key, len, limit);
 	}
+	*ret_len = (size_t)len;
 	if (x->where == ZR_MEMORY) {
 		*ret = x->mem + x->off;
 		return 0;
 	}
-	buf_clear(&m->stored);
-	to = buf_grow(&m->stored, (size_t)x->len);
-	if (!to && x->len > 0)
+	to = buf_grow(&m->stored, (size_t)len);
+	if (!to && len > 0)
 		return err_nomem(e);
 	*ret = to;
-	return zr_object_read(s, array, p, x, x->off, to, (size_t)x->len, NULL, e);
+	return zr_object_read(x, x->off, to, (size_t)len, NULL, e);
 }
 
 int zr_read_stored(struct source *src, uint32_t array, uint64_t linear,
 		   const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
 		   struct err *e)
 {
-	struct zr_source *s = zr_of(src);
-	const struct zr_place *p = zr_place_of(s, array, e);
-	uint64_t version;
 	struct chunk_location x;
-	int rc;
+	uint64_t version;
+	int rc = zr_find_in(src, array, linear, &x, e);
 
-	if (!p)
-		return e && e->code ? e->code : -EIO;
-	rc = zr_find(s, array, p, linear, &x, e);
 	if (rc)
 		return rc;
 	chunk_location_release(&x);
 	if ((x.where != ZR_OBJECT && x.where != ZR_PART) || x.size == ZR_UNREADABLE ||
 	    x.off != ref->off || (x.where == ZR_PART ? x.len : x.size) != ref->len)
 		return err_set(e, -ESTALE, "the chunk was moved");
-	rc = zr_object_read(s, array, p, &x, ref->off + off, out, len, &version, e);
+	rc = zr_object_read(&x, ref->off + off, out, len, &version, e);
 	if (!rc && x.where == ZR_PART && x.version != version)
 		return err_set(e, -ESTALE, "a shard was replaced while it was read");
 	return rc;
@@ -280,13 +240,12 @@ int zr_read_stored(struct source *src, uint32_t array, uint64_t linear,
 
 /* ---- elements ---- */
 
-/* chunk_read_convert - convert decoded elements in stored order to the model's elements. */
-static int chunk_read_convert(const struct ds_array *a, const struct zr_place *p,
-			      const uint8_t *in, struct zr_scratch *m, uint8_t *out, size_t len,
-			      struct err *e)
+/* chunk_convert - convert decoded elements in stored order to the model's elements. */
+static int chunk_convert(const struct zr_place *p, const uint8_t *in, struct zr_scratch *m,
+			 uint8_t *out, size_t len, struct err *e)
 {
 	const struct zr_dtype *t = &p->meta->dtype;
-	uint64_t n = len / a->type.size;
+	uint64_t n = len / p->a->type.size;
 	uint8_t *to = out;
 
 	if (t->conv == ZR_FIELDS) {
@@ -295,24 +254,23 @@ static int chunk_read_convert(const struct ds_array *a, const struct zr_place *p
 		if (!to)
 			return err_nomem(e);
 	}
-	zr_rearrange(a, p, t->stored, in, to);
+	zr_rearrange(p->meta, p->array->stored, p->a->rank, p->a->chunk, t->stored, false, in,
+		     to);
 	if (t->conv == ZR_FIELDS)
-		zr_fields(t, n, to, out);
+		zr_fields(t, n, false, to, out);
 	else if (t->conv == ZR_UTF32)
-		return zr_utf32(out, n, a->type.size, t->big, e);
+		return zr_utf32(out, n, p->a->type.size, t->big, e);
 	return 0;
 }
 
-static int chunk_read_read_found(struct zr_source *s, uint32_t array, const struct zr_place *p,
-				 const struct chunk_location *x, struct zr_scratch *m,
-				 uint8_t *out, size_t len, struct err *e)
+static int chunk_read_found(const struct chunk_location *x, struct zr_scratch *m, uint8_t *out,
+			    size_t len, struct err *e)
 {
-	const struct ds_array *a = &s->base.ds.arrays[array];
+	const struct zr_place *p = x->p;
 	size_t whole = (size_t)p->stored_bytes, n;
 	uint8_t *elems = out;
 	const uint8_t *in;
-	int rc = chunk_location_bytes(s, array, p, x, 2 * p->stored_bytes + ZR_SLACK, m, &in,
-				      &n, e);
+	int rc = chunk_location_bytes(x, 2 * p->stored_bytes + ZR_SLACK, m, &in, &n, e);
 
 	if (rc)
 		return rc;
@@ -324,33 +282,27 @@ static int chunk_read_read_found(struct zr_source *s, uint32_t array, const stru
 	rc = codec_chain_decode(&p->meta->chain, 0, p->meta->dtype.stored, in, n, elems, whole,
 				m->codec, e);
 	if (!rc && !p->as_is)
-		rc = chunk_read_convert(a, p, elems, m, out, len, e);
-	return rc ? zr_object_blame(s, p, x, rc, e) : 0;
+		rc = chunk_convert(p, elems, m, out, len, e);
+	return rc ? zr_object_blame(x, rc, e) : 0;
 }
 
 int zr_read_chunk(struct source *src, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
 		  struct err *e)
 {
-	struct zr_source *s = zr_of(src);
-	const struct ds_array *a = &src->ds.arrays[array];
-	const struct zr_place *p = zr_place_of(s, array, e);
+	struct zr_data *d = zr_of(src)->data;
 	struct zr_scratch *m;
 	struct chunk_location x;
-	int rc;
+	int rc = zr_find_in(src, array, linear, &x, e);
 
-	if (!p)
-		return e && e->code ? e->code : -EIO;
-	rc = zr_find(s, array, p, linear, &x, e);
 	if (rc)
 		return rc;
 	if (x.where == ZR_NOWHERE) {
-		value_repeat(out, len, a->fill, a->type.size);
+		value_repeat(out, len, x.p->a->fill, x.p->a->type.size);
 		return 0;
 	}
-	m = zr_scratch_take(s->data);
-	rc = m ? chunk_read_read_found(s, array, p, &x, m, out, len, e) : err_nomem(e);
-	if (m)
-		zr_scratch_give(s->data, m);
+	m = zr_scratch_take(d);
+	rc = m ? chunk_read_found(&x, m, out, len, e) : err_nomem(e);
+	zr_scratch_give(d, m);
 	chunk_location_release(&x);
 	return rc;
 }

@@ -40,21 +40,20 @@ void zr_remote_free(struct zr_remote *f)
 	free(f);
 }
 
-static const struct zr_table *chunk_remote_table_of(const struct zr_place *p)
+static const struct zr_table *remote_table_of(const struct zr_place *p)
 {
 	return atomic_load_explicit(&p->remote->table, memory_order_acquire);
 }
 
-static int chunk_remote_list(struct zr_source *s, uint32_t array, const struct zr_place *p,
-			     struct err *e)
+static int remote_list(const struct zr_place *p, struct err *e)
 {
 	struct zr_table *t = alloc_array(1, sizeof(*t));
 	int rc;
 
 	if (!t)
 		return err_nomem(e);
-	zr_table_init(t, p->n_objects, true, s->opts.max_index_bytes);
-	rc = zr_list_objects(s, array, p, t, e);
+	zr_table_init(t, p->n_objects, true, p->s->opts.max_index_bytes);
+	rc = zr_list_objects(p, t, e);
 	if (rc)
 		table_free(t);
 	else
@@ -62,19 +61,18 @@ static int chunk_remote_list(struct zr_source *s, uint32_t array, const struct z
 	return rc;
 }
 
-int zr_remote_table(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		    const struct zr_table **ret, struct err *e)
+int zr_remote_table(const struct zr_place *p, const struct zr_table **ret, struct err *e)
 {
 	int rc = 0;
 
-	if (!chunk_remote_table_of(p)) {
+	if (!remote_table_of(p)) {
 		(void)pthread_mutex_lock(&p->remote->lock);
-		if (!chunk_remote_table_of(p))
-			rc = chunk_remote_list(s, array, p, e);
+		if (!remote_table_of(p))
+			rc = remote_list(p, e);
 		(void)pthread_mutex_unlock(&p->remote->lock);
 	}
 	if (rc == 0)
-		*ret = chunk_remote_table_of(p);
+		*ret = remote_table_of(p);
 	return rc;
 }
 
@@ -116,29 +114,23 @@ void zr_wants_done(struct zr_wants *w)
 	free(w);
 }
 
-/* chunk_remote_wants - ranges of an array's objects. */
-struct chunk_remote_wants {
-	struct zr_source *s;
-	const struct zr_place *p;
-	struct zr_wants *w;
-};
-
-static void chunk_remote_add(const struct chunk_remote_wants *w, uint64_t object, uint64_t off,
-			     uint64_t len)
+/* remote_add - add a range of an object of an array. */
+static void remote_add(struct zr_wants *w, const struct zr_place *p, uint64_t object,
+		       uint64_t off, uint64_t len)
 {
 	char key[ZR_OBJECT_KEY];
 
-	if (len > 0 && zr_object_name(w->p, object, key, NULL) == 0)
-		zr_wants_add(w->w, key, off, len);
+	if (len > 0 && zr_object_name(p, object, key, NULL) == 0)
+		zr_wants_add(w, key, off, len);
 }
 
 /* add_index - add the part of a shard that contains its index. */
-static void add_index(const struct chunk_remote_wants *w, uint64_t object)
+static void add_index(struct zr_wants *w, const struct zr_place *p, uint64_t object)
 {
-	const struct zr_shard *sh = w->p->meta->shard;
+	const struct zr_shard *sh = p->meta->shard;
 
-	chunk_remote_add(w, object, sh->index_first ? 0 : UINT64_MAX,
-			 u64_max(sh->index_bytes, TAIL));
+	remote_add(w, p, object, sh->index_first ? 0 : UINT64_MAX,
+		   u64_max(sh->index_bytes, TAIL));
 }
 
 static bool has_index(const struct zr_place *p)
@@ -146,37 +138,39 @@ static bool has_index(const struct zr_place *p)
 	return p->meta->shard && p->meta->shard->outer.n == 0;
 }
 
-/* chunk_remote_add_chunk - add the ranges that reading a chunk needs. at: its coordinates. last:
- * the previous object; an object that is wanted as a whole is added once. */
-static void chunk_remote_add_chunk(const struct chunk_remote_wants *w, uint32_t array,
-				   const uint64_t *at, uint64_t object, uint64_t *last)
+/* remote_add_chunk - add the ranges that reading a chunk needs. at: its coordinates. last: the
+ * previous object; an object that is wanted as a whole is added once. */
+static void remote_add_chunk(struct zr_wants *w, const struct zr_place *p, const uint64_t *at,
+			     uint64_t object, uint64_t *last)
 {
 	uint64_t slot, off, len;
 	struct zr_at shard;
 
-	if (!has_index(w->p)) {
+	if (!has_index(p)) {
 		if (object != *last)
-			chunk_remote_add(w, object, 0, UINT64_MAX);
+			remote_add(w, p, object, 0, UINT64_MAX);
 	} else {
-		zr_shard_at(w->s, array, w->p, at, &shard, &slot);
-		if (zr_shard_known(w->s, &shard, slot, &off, &len)) {
+		zr_shard_at(p, at, &shard, &slot);
+		if (zr_shard_known(&shard, slot, &off, &len)) {
 			/* a nested shard: its part after the index is added later */
 			if (len != UINT64_MAX && off <= INT64_MAX && len <= INT64_MAX)
-				chunk_remote_add(w, object, off, len);
+				remote_add(w, p, object, off, len);
 		} else if (object != *last) {
-			add_index(w, object);
+			add_index(w, p, object);
 		}
 	}
 	*last = object;
 }
 
-/* chunk_remote_object_of - the object that contains a chunk; false: outside the grid. */
-static bool chunk_remote_object_of(const struct ds_array *a, const struct zr_place *p,
-				   uint64_t linear, uint64_t *at, uint64_t *ret)
+/* remote_object_of - the object that contains a chunk; false: outside the grid. */
+static bool remote_object_of(const struct zr_place *p, uint64_t linear, uint64_t *at,
+			     uint64_t *ret)
 {
 	uint64_t coords[DS_RANK_MAX];
 
-	ds_chunk_coords(a, linear, at);
+	if (linear >= p->a->n_chunks)
+		return false;
+	ds_chunk_coords(p->a, linear, at);
 	for (uint32_t d = 0; d < p->meta->rank; d++) {
 		coords[d] = at[d] / p->per[d];
 		if (coords[d] >= p->grid[d])
@@ -188,87 +182,82 @@ static bool chunk_remote_object_of(const struct ds_array *a, const struct zr_pla
 
 void zr_want(struct source *src, uint32_t array, const uint64_t *linear, size_t n)
 {
-	struct zr_source *s = zr_of(src);
-	const struct ds_array *a = &src->ds.arrays[array];
-	const struct zr_place *p = a->unreadable ? NULL : zr_place_of(s, array, NULL);
-	const struct zr_table *t = p && p->remote ? chunk_remote_table_of(p) : NULL;
-	const struct chunk_remote_wants w = {s, p, p ? zr_wants_new(s->store) : NULL};
 	uint64_t last = UINT64_MAX;
+	const struct zr_place *p;
+	const struct zr_table *t;
+	struct zr_wants *w;
 
-	if (!w.w)
+	if (zr_place_of(zr_of(src), array, &p, NULL))
 		return;
-	for (size_t i = 0; i < n; i++) {
+	t = p->remote ? remote_table_of(p) : NULL;
+	w = zr_wants_new(p->s->store);
+	for (size_t i = 0; w && i < n; i++) {
 		uint64_t at[DS_RANK_MAX] = {0}, object;
 
-		if (linear[i] < a->n_chunks &&
-		    chunk_remote_object_of(a, p, linear[i], at, &object) &&
+		if (remote_object_of(p, linear[i], at, &object) &&
 		    (!t || zr_table_get(t, object, NULL)))
-			chunk_remote_add_chunk(&w, array, at, object, &last);
+			remote_add_chunk(w, p, at, object, &last);
 	}
-	zr_wants_done(w.w);
+	zr_wants_done(w);
 }
 
 void zr_forget(struct source *src, uint32_t array, uint64_t linear)
 {
-	struct zr_source *s = zr_of(src);
-	const struct ds_array *a = &src->ds.arrays[array];
-	const struct zr_place *p = a->unreadable ? NULL : zr_place_of(s, array, NULL);
+	const struct zr_place *p;
 	uint64_t at[DS_RANK_MAX] = {0}, object;
 	char key[ZR_OBJECT_KEY];
 
-	if (p && linear < a->n_chunks && chunk_remote_object_of(a, p, linear, at, &object) &&
+	if (zr_place_of(zr_of(src), array, &p, NULL) == 0 &&
+	    remote_object_of(p, linear, at, &object) &&
 	    zr_object_name(p, object, key, NULL) == 0)
-		store_forget(s->store, key);
+		store_forget(p->s->store, key);
 }
 
-void zr_remote_want_indexes(struct zr_source *s, uint32_t array, const struct zr_place *p,
-			    const struct zr_table *t, uint64_t object)
+void zr_remote_want_indexes(const struct zr_place *p, const struct zr_table *t, uint64_t object)
 {
-	const struct chunk_remote_wants w = {s, p,
-					     has_index(p) ? zr_wants_new(s->store) : NULL};
+	struct zr_wants *w = has_index(p) ? zr_wants_new(p->s->store) : NULL;
 	uint64_t coords[DS_RANK_MAX], slot, off, len;
 
-	if (!w.w)
-		return;
-	for (size_t i = 0; i < INDEXES_PREFETCH && zr_table_next(t, object, &object); i++) {
+	for (size_t i = 0; w && i < INDEXES_PREFETCH && zr_table_next(t, object, &object);
+	     i++) {
 		struct zr_at at;
 
 		grid_coords(p->meta->rank, p->grid, object, coords);
 		for (uint32_t d = 0; d < p->meta->rank; d++)
 			coords[d] *= p->per[d];
-		zr_shard_at(s, array, p, coords, &at, &slot);
-		if (!zr_shard_known(s, &at, slot, &off, &len))
-			add_index(&w, object);
+		zr_shard_at(p, coords, &at, &slot);
+		if (!zr_shard_known(&at, slot, &off, &len))
+			add_index(w, p, object);
 		else if (i == 0)
 			break; /* the next ones are requested when the first is missing */
 		object++;
 	}
-	zr_wants_done(w.w);
+	zr_wants_done(w);
 }
 
 /* ---- one object ---- */
 
 /* want_index - for a shard that is looked up next: the answer then contains its index instead of
  * its first bytes. */
-static void want_index(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		       const uint64_t *at, uint64_t object)
+static void want_index(const struct zr_place *p, const uint64_t *at, uint64_t object)
 {
 	uint64_t slot, off, len;
 	struct zr_at shard;
-	struct chunk_remote_wants w = {.s = s, .p = p};
+	struct zr_wants *w;
 
-	zr_shard_at(s, array, p, at, &shard, &slot);
-	if (zr_shard_known(s, &shard, slot, &off, &len))
+	zr_shard_at(p, at, &shard, &slot);
+	if (zr_shard_known(&shard, slot, &off, &len))
 		return;
-	w.w = zr_wants_new(s->store);
-	add_index(&w, object);
-	zr_wants_done(w.w);
+	w = zr_wants_new(p->s->store);
+	add_index(w, p, object);
+	zr_wants_done(w);
 }
 
-int zr_remote_find(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		   const uint64_t *at, struct chunk_location *x, bool *ret_there, struct err *e)
+int zr_remote_find(const uint64_t *at, struct chunk_location *x, bool *ret_there, struct err *e)
 {
-	const struct zr_table *t = chunk_remote_table_of(p);
+	const struct zr_place *p = x->p;
+	const struct zr_table *t = remote_table_of(p);
+	struct store *store = p->s->store;
 	struct err why = ERR_INIT;
 	char key[ZR_OBJECT_KEY];
 	struct store_stat st;
@@ -284,15 +273,15 @@ int zr_remote_find(struct zr_source *s, uint32_t array, const struct zr_place *p
 	if (rc)
 		return rc;
 	if (has_index(p))
-		want_index(s, array, p, at, x->object);
+		want_index(p, at, x->object);
 	/* chunks are objects: a test for a folder would cost a request on services that have
 	 * them */
-	if (!s->store->unlisted)
-		rc = store_read(s->store, key, 0, &none, 0, NULL, &why);
+	if (!store->unlisted)
+		rc = store_read(store, key, 0, &none, 0, NULL, &why);
 	if (rc == 0)
-		rc = store_stat(s->store, key, &st, &why);
+		rc = store_stat(store, key, &st, &why);
 	if (rc == -ENOENT)
-		return zr_absent(s, e);
+		return zr_absent(p->s, e);
 	if (rc == -EACCES || rc == -EISDIR || rc == -ELOOP || rc == -EXDEV)
 		rc = -EIO; /* neither absent nor readable */
 	if (rc)

@@ -38,6 +38,10 @@ int zr_object_key(const struct zr_meta *m, const uint64_t *coords, char out[ZR_O
 int zr_name_parse(const struct zr_meta *m, const uint64_t *grid, uint32_t level, const char *name,
 		  uint64_t *ret) NZ_MUST_USE;
 
+/* zr_objects_grid - the grid of objects, and the innermost chunks in one along each axis: m->rank
+ * entries. false: a shard has too many chunks. */
+bool zr_objects_grid(const struct zr_meta *m, uint64_t *grid, uint64_t *per);
+
 /* zr_is_nested - whether coordinates are directories. */
 static inline bool zr_is_nested(const struct zr_meta *m)
 {
@@ -140,6 +144,9 @@ struct zr_remote {
 };
 
 struct zr_place {
+	struct zr_source *s;
+	uint32_t id;               /* of the array */
+	const struct ds_array *a;
 	const struct zr_meta *meta;
 	const struct zr_array *array;
 	int rc;                    /* permanent error, or 0 */
@@ -156,17 +163,17 @@ struct zr_place {
 	uint64_t mem[];
 };
 
-/* zr_place_of - the place of an array; the first call makes it. NULL with e set. */
-const struct zr_place *zr_place_of(struct zr_source *s, uint32_t array, struct err *e);
+/* zr_place_of - the place of an array; the first call makes it. */
+int zr_place_of(struct zr_source *s, uint32_t array, const struct zr_place **ret,
+		struct err *e) NZ_MUST_USE;
 
 /* zr_list_objects - fill t from the store. Visited directories of a local store are polled from
  * then on. (chunk_list.c) */
-int zr_list_objects(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		    struct zr_table *t, struct err *e) NZ_MUST_USE;
+int zr_list_objects(const struct zr_place *p, struct zr_table *t, struct err *e) NZ_MUST_USE;
 /* zr_list_again - whether a directory still has the same content. Returns 0, -ESTALE, or the error
  * of the listing. ret_young: as in struct zr_dir, for its current state. */
-int zr_list_again(struct zr_source *s, const struct zr_place *p, const struct zr_dir *d,
-		  bool *ret_young, struct err *e) NZ_MUST_USE;
+int zr_list_again(const struct zr_place *p, const struct zr_dir *d, bool *ret_young,
+		  struct err *e) NZ_MUST_USE;
 
 /* ---- remote stores (chunk_remote.c) ---- */
 
@@ -175,18 +182,16 @@ void zr_remote_free(struct zr_remote *f);
 
 /* zr_remote_table - all objects of an array with their sizes; the first call lists them. Borrowed
  * until the source is closed. The store must be able to list. */
-int zr_remote_table(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		    const struct zr_table **ret, struct err *e) NZ_MUST_USE;
+int zr_remote_table(const struct zr_place *p, const struct zr_table **ret,
+		    struct err *e) NZ_MUST_USE;
 
 /* zr_remote_find - whether object x->object exists, and x->size. at: coordinates of the requested
  * chunk. */
-int zr_remote_find(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		   const uint64_t *at, struct chunk_location *x, bool *ret_there,
+int zr_remote_find(const uint64_t *at, struct chunk_location *x, bool *ret_there,
 		   struct err *e) NZ_MUST_USE;
 
 /* zr_remote_want_indexes - prefetch the indexes of the shards from `object` on. */
-void zr_remote_want_indexes(struct zr_source *s, uint32_t array, const struct zr_place *p,
-			    const struct zr_table *t, uint64_t object);
+void zr_remote_want_indexes(const struct zr_place *p, const struct zr_table *t, uint64_t object);
 
 /* ---- working memory (chunk_read.c) ---- */
 
@@ -219,18 +224,18 @@ struct zr_data {
 
 /* zr_version_agree - whether bytes of an object have the same version as all bytes of it that the
  * source has returned. The first read sets it. Takes no lock. */
-bool zr_version_agree(struct zr_data *d, uint32_t array, const struct zr_place *p,
-		      uint64_t object, uint64_t version);
+bool zr_version_agree(const struct zr_place *p, uint64_t object, uint64_t version);
 void zr_versions_release(struct zr_data *d);
 
 struct zr_scratch *zr_scratch_take(struct zr_data *d);
-void zr_scratch_give(struct zr_data *d, struct zr_scratch *m);
+void zr_scratch_give(struct zr_data *d, struct zr_scratch *m); /* takes NULL */
 void zr_scratch_free(struct zr_scratch *m);
 
 /* ---- one chunk ---- */
 
 /* chunk_location - location of the stored bytes of a chunk. */
 struct chunk_location {
+	const struct zr_place *p;
 	enum { ZR_NOWHERE, ZR_OBJECT, ZR_PART, ZR_MEMORY } where;
 	uint64_t object;           /* its number */
 	uint64_t size; /* of the object; 0 where sizes are not known. ZR_UNREADABLE */
@@ -240,9 +245,12 @@ struct chunk_location {
 	struct cache_entry *held;  /* ZR_MEMORY: owned */
 };
 
-/* zr_find - locate a chunk. Release the result. linear: of the model. (chunk_lookup.c) */
-int zr_find(struct zr_source *s, uint32_t array, const struct zr_place *p, uint64_t linear,
-	    struct chunk_location *ret, struct err *e) NZ_MUST_USE;
+/* zr_find - locate a chunk. Release the result. linear: of the model. zr_find_in - the same for an
+ * array of a source, with its place. (chunk_lookup.c) */
+int zr_find(const struct zr_place *p, uint64_t linear, struct chunk_location *ret,
+	    struct err *e) NZ_MUST_USE;
+int zr_find_in(struct source *s, uint32_t array, uint64_t linear, struct chunk_location *ret,
+	       struct err *e) NZ_MUST_USE;
 static inline void chunk_location_release(struct chunk_location *x)
 {
 	if (x->held)
@@ -250,33 +258,29 @@ static inline void chunk_location_release(struct chunk_location *x)
 	x->held = NULL;
 }
 
-/* zr_shard_find - locate a chunk in a shard: x is the object of the shard; at: coordinates of the
- * chunk in the grid of innermost chunks (shard.c). */
-int zr_shard_find(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		  const uint64_t *at, struct chunk_location *x, struct err *e) NZ_MUST_USE;
-
-/* zr_shard_at - the outermost shard that contains the chunk at these coordinates, and its slot in
- * the index. zr_shard_known - whether that index is cached: then the position of the chunk in the
- * shard; len UINT64_MAX: it is absent. (shard.c) */
-struct zr_at;
-void zr_shard_at(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		 const uint64_t *chunk, struct zr_at *ret, uint64_t *ret_slot);
-bool zr_shard_known(struct zr_source *s, const struct zr_at *at, uint64_t slot,
-		    uint64_t *ret_off, uint64_t *ret_len);
-
 /* zr_at - a shard of one level: its identity in the caches, and its properties. */
 struct zr_at {
-	uint32_t array;            /* of the source */
+	const struct zr_place *p;
 	uint32_t id;               /* array and level */
 	uint64_t first;            /* the model's first chunk in it */
 	uint64_t n_chunks;         /* innermost chunks in it */
 	const struct zr_shard *sh;
 };
 
-/* zr_whole_get - the decoded bytes of a shard with outer codecs; x has its stored location and
- * then its decoded one (shard.c). */
-int zr_whole_get(struct zr_source *s, const struct zr_place *p, const struct zr_at *at,
-		 struct chunk_location *x, struct err *e) NZ_MUST_USE;
+/* zr_shard_find - locate a chunk in a shard: x is the object of the shard; at: coordinates of the
+ * chunk in the grid of innermost chunks (shard.c). */
+int zr_shard_find(const uint64_t *at, struct chunk_location *x, struct err *e) NZ_MUST_USE;
+
+/* zr_shard_slot - number of a chunk in the index: C order over the axes in stored order. coords: of
+ * the chunk in the array or in its shard. */
+uint64_t zr_shard_slot(const struct zr_meta *m, const struct zr_shard *sh, const uint64_t *coords);
+
+/* zr_shard_at - the outermost shard that contains the chunk at these coordinates, and its slot in
+ * the index. zr_shard_known - whether that index is cached: then the position of the chunk in the
+ * shard; len UINT64_MAX: it is absent. (shard.c) */
+void zr_shard_at(const struct zr_place *p, const uint64_t *chunk, struct zr_at *ret,
+		 uint64_t *ret_slot);
+bool zr_shard_known(const struct zr_at *at, uint64_t slot, uint64_t *ret_off, uint64_t *ret_len);
 
 /* zr_object_name - the key of an object by its number, for messages and the store. */
 int zr_object_name(const struct zr_place *p, uint64_t object, char out[ZR_OBJECT_KEY],
@@ -284,33 +288,46 @@ int zr_object_name(const struct zr_place *p, uint64_t object, char out[ZR_OBJECT
 
 /* zr_object_read - read bytes of the object of x. If the object was replaced since it was listed,
  * a failure is -ESTALE. ret_version may be NULL. (chunk_read.c) */
-int zr_object_read(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		   const struct chunk_location *x, uint64_t off, uint8_t *out, size_t len,
+int zr_object_read(const struct chunk_location *x, uint64_t off, uint8_t *out, size_t len,
 		   uint64_t *ret_version, struct err *e) NZ_MUST_USE;
 
 /* zr_object_blame - the code for invalid content of x's object: -ESTALE if it was replaced since
  * it was listed, and else e with the key in front. */
-int zr_object_blame(struct zr_source *s, const struct zr_place *p,
-		    const struct chunk_location *x, int code, struct err *e);
+int zr_object_blame(const struct chunk_location *x, int code, struct err *e);
 
 /* chunk_location_bytes - the stored bytes of a chunk, at most limit: in scratch memory, or in
  * memory of x. (chunk_read.c) */
-int chunk_location_bytes(struct zr_source *s, uint32_t array, const struct zr_place *p,
-			 const struct chunk_location *x, uint64_t limit, struct zr_scratch *m,
+int chunk_location_bytes(const struct chunk_location *x, uint64_t limit, struct zr_scratch *m,
 			 const uint8_t **ret, size_t *ret_len, struct err *e) NZ_MUST_USE;
 
-/* ---- elements (elements.c) ---- */
+/* ---- elements, both ways (elements.c) ---- */
 
-/* zr_rearrange - elements of a stored chunk in the model's order; those outside the model's chunk
- * are omitted. size: bytes of an element. in: the whole chunk; out: p->array's chunk. */
-void zr_rearrange(const struct ds_array *a, const struct zr_place *p, size_t size,
-		  const uint8_t *in, uint8_t *out);
+/* zr_rearrange - elements of a stored chunk in the order of the axes, or back. m: the order as
+ * stored. stored: lengths of the stored chunk, m->rank entries. chunk: lengths of the other one,
+ * rank entries, at most stored: elements outside it are omitted; back: they are equal. size: bytes
+ * of an element. */
+void zr_rearrange(const struct zr_meta *m, const uint64_t *stored, uint32_t rank,
+		  const uint64_t *chunk, size_t size, bool back, const uint8_t *in, uint8_t *out);
 
 /* zr_utf32 - convert n strings of `size` bytes from UTF-32 to UTF-8 in place, padded with NUL.
  * -EBADMSG. */
 int zr_utf32(uint8_t *p, uint64_t n, size_t size, bool big, struct err *e) NZ_MUST_USE;
+/* zr_to_utf32 - the reverse. -EOPNOTSUPP: not UTF-8, or more characters than fit. */
+int zr_to_utf32(const uint8_t *in, uint64_t n, size_t size, bool big, uint8_t *out,
+		struct err *e) NZ_MUST_USE;
 
-/* zr_fields - convert n structures from their stored to their presented form. */
-void zr_fields(const struct zr_dtype *t, uint64_t n, const uint8_t *in, uint8_t *out);
+/* zr_fields - convert n structures from their stored to their presented form, or back. */
+void zr_fields(const struct zr_dtype *t, uint64_t n, bool back, const uint8_t *in, uint8_t *out);
+
+/* zr_vlen_item - one element without a fixed size. */
+struct zr_vlen_item {
+	const uint8_t *p;
+	size_t len;
+};
+
+/* zr_vlen_items - the n elements of a body of translate/contract/source.h; borrowed. -EINVAL: it
+ * has fewer. */
+int zr_vlen_items(const uint8_t *body, size_t len, uint64_t n, struct zr_vlen_item *ret,
+		  struct err *e) NZ_MUST_USE;
 
 #endif

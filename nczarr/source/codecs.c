@@ -75,7 +75,7 @@ int zr_lengths(struct arena *a, const json_t *v, const char *what, uint32_t n, u
 			       json_array_size(v), n);
 	len = arena_alloc(a, n, sizeof(*len));
 	if (!len)
-		return zr_no_room(a, e);
+		return zr_full(a, e);
 	for (uint32_t i = 0; i < n; i++) {
 		const json_t *one = json_array_get(v, i);
 		const char *text = json_number_text(one);
@@ -239,7 +239,7 @@ int zr_spec_add(struct arena *a, struct zr_specs *s, const struct codec_ops *ops
 	if (rc == -EOPNOTSUPP || !ops->decode) {
 		*ret_why = rc < 0 ? zr_say(a, "%s", inner.msg)
 				  : zr_say(a, "codec '%.80s' cannot be read", name);
-		return *ret_why ? 0 : zr_no_room(a, e);
+		return *ret_why ? 0 : zr_full(a, e);
 	}
 	if (rc < 0)
 		return err_set(e, rc, "codec '%.80s': %s", name, inner.msg);
@@ -247,7 +247,7 @@ int zr_spec_add(struct arena *a, struct zr_specs *s, const struct codec_ops *ops
 	spec->name = arena_strdup(a, name);
 	spec->params = arena_copy(a, params, n * sizeof(*params));
 	if (!spec->name || !spec->params)
-		return zr_no_room(a, e);
+		return zr_full(a, e);
 	s->n++;
 	return 0;
 }
@@ -259,7 +259,7 @@ int zr_specs_chain(struct arena *a, const struct zr_specs *s, struct codec_chain
 	if (s->n == 0)
 		return 0;
 	ret->specs = arena_copy(a, s->v, s->n * sizeof(*s->v));
-	return ret->specs ? 0 : zr_no_room(a, e);
+	return ret->specs ? 0 : zr_full(a, e);
 }
 
 /* ---- lists ---- */
@@ -285,7 +285,7 @@ struct level {
 static int unreadable(struct level *l, const char *why)
 {
 	if (!why)
-		return zr_no_room(l->a, l->e);
+		return zr_full(l->a, l->e);
 	if (!l->m->unreadable)
 		l->m->unreadable = why;
 	l->stop = true;
@@ -346,7 +346,7 @@ static int set_base(struct level *l, const struct dtype *base)
 	struct dtype *copy = arena_copy(l->a, base ? base : &byte, sizeof(*copy));
 
 	if (!copy)
-		return zr_no_room(l->a, l->e);
+		return zr_full(l->a, l->e);
 	if (copy->kind == DT_BOOL)
 		copy->kind = DT_UINT;
 	l->m->dtype.type = (struct dtype){.kind = DT_VLEN, .base = copy};
@@ -468,7 +468,7 @@ static int keep_order(const struct level *l, const uint32_t **ret)
 	if (i == rank)
 		return 0;
 	*ret = arena_copy(l->a, l->order, rank * sizeof(*l->order));
-	return *ret ? 0 : zr_no_room(l->a, l->e);
+	return *ret ? 0 : zr_full(l->a, l->e);
 }
 
 /* ---- elements ---- */
@@ -590,7 +590,7 @@ static int set_big(const struct level *l, struct dtype *t)
 	}
 	fields = arena_copy(l->a, t->fields, t->n_fields * sizeof(*fields));
 	if (!fields)
-		return zr_no_room(l->a, l->e);
+		return zr_full(l->a, l->e);
 	for (uint32_t i = 0; rc == 0 && i < t->n_fields; i++)
 		rc = set_big(l, &fields[i].type);
 	t->fields = fields;
@@ -707,7 +707,7 @@ static int codecs_cut(struct level *l, struct zr_shard *s, const json_t *chunk_s
 	int rc;
 
 	if (!inner || !grid)
-		return zr_no_room(l->a, l->e);
+		return zr_full(l->a, l->e);
 	rc = zr_lengths(l->a, chunk_shape, "chunk_shape of codec 'sharding_indexed'", rank, 1,
 			&lens, l->e);
 	if (rc < 0)
@@ -742,7 +742,7 @@ static int sharding(struct level *l, const json_t *config)
 	int rc;
 
 	if (!s)
-		return zr_no_room(l->a, l->e);
+		return zr_full(l->a, l->e);
 	if (l->depth >= SHARD_DEPTH_MAX)
 		return err_set(l->e, -ERANGE, "shards are nested more than %d deep",
 			       SHARD_DEPTH_MAX);

@@ -87,32 +87,36 @@ static void elements_transpose(const struct plane *p, size_t size, const uint8_t
 	}
 }
 
-/* elements_axes_of - the fewest axes of the model's chunk. All products are at most the chunk's
- * bytes, which count_elems() has checked. */
-static uint32_t elements_axes_of(const struct ds_array *a, const struct zr_place *p,
-				 size_t size, struct axis *ret)
+/* elements_axes_of - the fewest axes of a chunk. All products are at most the stored chunk's bytes,
+ * which were checked. */
+static uint32_t elements_axes_of(const struct zr_meta *m, const uint64_t *stored, uint32_t rank,
+				 const uint64_t *chunk, size_t size, bool back,
+				 struct axis *ret)
 {
-	const struct zr_meta *m = p->meta;
-	size_t in[DS_RANK_MAX], step = size, out = size;
+	size_t in[DS_RANK_MAX], out[DS_RANK_MAX], step = size, next = size;
 	uint32_t n = 0;
 
 	for (uint32_t k = m->rank; k-- > 0;) {
 		uint32_t d = m->order ? m->order[k] : k;
 
 		in[d] = step;
-		step *= (size_t)p->array->stored[d];
-	}
-	for (uint32_t d = a->rank; d-- > 0;) {
-		size_t len = (size_t)a->chunk[d];
-
-		if (len == 1)
-			continue;
-		if (n > 0 && in[d] == ret[n - 1].in * ret[n - 1].n) {
-			ret[n - 1].n *= len;
-		} else {
-			ret[n++] = (struct axis){.n = len, .in = in[d], .out = out};
+		step *= (size_t)stored[d];
+		if (k < rank) {
+			out[k] = next;
+			next *= (size_t)chunk[k];
 		}
-		out *= len;
+	}
+	for (uint32_t k = rank; k-- > 0;) { /* by the order of the output */
+		uint32_t d = back && m->order ? m->order[k] : k;
+		struct axis x = {(size_t)chunk[d], back ? out[d] : in[d],
+				 back ? in[d] : out[d]};
+
+		if (x.n == 1)
+			continue;
+		if (n > 0 && x.in == ret[n - 1].in * ret[n - 1].n)
+			ret[n - 1].n *= x.n;
+		else
+			ret[n++] = x;
 	}
 	return n; /* innermost first */
 }
@@ -142,11 +146,12 @@ static void elements_run(const struct axis *axes, uint32_t n, const struct plane
 	} while (d < n);
 }
 
-void zr_rearrange(const struct ds_array *a, const struct zr_place *p, size_t size,
-		  const uint8_t *in, uint8_t *out)
+void zr_rearrange(const struct zr_meta *m, const uint64_t *stored, uint32_t rank,
+		  const uint64_t *chunk, size_t size, bool back, const uint8_t *in,
+		  uint8_t *out)
 {
 	struct axis axes[DS_RANK_MAX];
-	uint32_t n = elements_axes_of(a, p, size, axes), near = 0;
+	uint32_t n = elements_axes_of(m, stored, rank, chunk, size, back, axes), near = 0;
 	struct plane plane;
 
 	if (n == 0) {
@@ -174,43 +179,67 @@ void zr_rearrange(const struct ds_array *a, const struct zr_place *p, size_t siz
 	elements_run(axes + 1, n - 2, &plane, size, 0, in, out);
 }
 
-void zr_fields(const struct zr_dtype *t, uint64_t n, const uint8_t *in, uint8_t *out)
+void zr_fields(const struct zr_dtype *t, uint64_t n, bool back, const uint8_t *in, uint8_t *out)
 {
-	size_t to = t->type.size;
+	const size_t from = back ? t->type.size : t->stored,
+		     to = back ? t->stored : t->type.size;
 
-	for (uint64_t i = 0; i < n; i++, in += t->stored, out += to)
-		for (uint32_t k = 0; k < t->n_moves; k++)
-			memcpy(out + t->moves[k].to, in + t->moves[k].from, t->moves[k].bytes);
+	for (uint64_t i = 0; i < n; i++, in += from, out += to) {
+		if (back) /* the gaps */
+			memset(out, 0, to);
+		for (uint32_t k = 0; k < t->n_moves; k++) {
+			const struct zr_field *x = &t->moves[k];
+
+			memcpy(out + (back ? x->from : x->to), in + (back ? x->to : x->from),
+			       x->bytes);
+		}
+	}
 }
 
 /* ---- strings ---- */
 
-/* elements_one_text - convert in place: the output position never passes the input position. */
-static int elements_one_text(uint8_t *p, size_t size, bool big, struct err *e)
+int zr_utf32(uint8_t *p, uint64_t n, size_t size, bool big, struct err *e)
 {
-	size_t len = 0;
+	for (uint64_t i = 0; i < n; i++, p += size) {
+		size_t len = 0; /* never passes the position of the input */
 
-	for (size_t at = 0; at + 4 <= size; at += 4) {
-		const uint32_t c = (uint32_t)get_uint(p + at, 4, big);
+		for (size_t at = 0; at + 4 <= size; at += 4) {
+			const uint32_t c = (uint32_t)get_uint(p + at, 4, big);
 
-		if (!utf8_is_char(c))
-			return err_set(e, -EBADMSG,
-				       "a string contains U+%" PRIX32
-				       ", which is not a valid character",
-				       c);
-		len += utf8_encode(p + len, c);
+			if (!utf8_is_char(c))
+				return err_set(e, -EBADMSG,
+					       "a string contains U+%" PRIX32
+					       ", which is not a valid character",
+					       c);
+			len += utf8_encode(p + len, c);
+		}
+		memset(p + len, 0, size - len);
 	}
-	memset(p + len, 0, size - len);
 	return 0;
 }
 
-int zr_utf32(uint8_t *p, uint64_t n, size_t size, bool big, struct err *e)
+int zr_to_utf32(const uint8_t *in, uint64_t n, size_t size, bool big, uint8_t *out,
+		struct err *e)
 {
-	int rc = 0;
+	for (uint64_t i = 0; i < n; i++, in += size, out += size) {
+		size_t len = size, at = 0, next = 0;
 
-	for (uint64_t i = 0; !rc && i < n; i++)
-		rc = elements_one_text(p + i * size, size, big, e);
-	return rc;
+		while (len > 0 && in[len - 1] == 0)
+			len--;
+		memset(out, 0, size);
+		if (!utf8_ok(in, len))
+			return err_set(e, -EOPNOTSUPP, "a string is not UTF-8");
+		for (uint32_t c; next < len && at + 4 <= size; at += 4) {
+			next += utf8_decode(in + next, len - next, &c);
+			put_uint(out + at, c, 4, big);
+		}
+		if (next < len)
+			return err_set(e, -EOPNOTSUPP,
+				       "a string has more than the %zu characters that the "
+				       "store can hold",
+				       size / 4);
+	}
+	return 0;
 }
 
 /* Elements without a fixed size: from the frames of numcodecs' filters (codecs/vlen/vlen.h) to the
@@ -220,16 +249,27 @@ int zr_utf32(uint8_t *p, uint64_t n, size_t size, bool big, struct err *e)
  * elements are located first and ordered as pointers. NCZarr's strings have no frame: the dtype
  * states their length. */
 
-/* elements_item - location of one element. */
-struct elements_item {
-	const uint8_t *p;
-	size_t len;
-};
+int zr_vlen_items(const uint8_t *body, size_t len, uint64_t n, struct zr_vlen_item *ret,
+		  struct err *e)
+{
+	struct slice rest = slice_of(body, len);
+
+	for (uint64_t i = 0; i < n; i++) {
+		uint32_t k = 0;
+
+		ret[i].p = codec_vlen_next(&rest, &k);
+		ret[i].len = k;
+		if (!ret[i].p)
+			return err_set(e, -EINVAL,
+				       "the chunk does not contain %" PRIu64 " elements", n);
+	}
+	return 0;
+}
 
 /* fixed_items - strings of `size` bytes each, up to their first NUL. netCDF-C truncates longer
  * ones at any byte: a partial character at the end is dropped. */
 static int fixed_items(const uint8_t *in, size_t len, uint64_t n, uint32_t size,
-		       struct elements_item *ret, struct err *e)
+		       struct zr_vlen_item *ret, struct err *e)
 {
 	if (len / size != n || len % size != 0)
 		return err_set(e, -EBADMSG,
@@ -243,7 +283,7 @@ static int fixed_items(const uint8_t *in, size_t len, uint64_t n, uint32_t size,
 		for (int tries = 0; tries < 3 && k == size && cut > 0 && !utf8_ok(p, cut);
 		     tries++)
 			cut--;
-		ret[i] = (struct elements_item){p, utf8_ok(p, cut) ? cut : k};
+		ret[i] = (struct zr_vlen_item){p, utf8_ok(p, cut) ? cut : k};
 	}
 	return 0;
 }
@@ -269,27 +309,27 @@ static int full(const struct buf *out, struct err *e)
 }
 
 /* put_items - append the model's elements from the stored ones. */
-static int put_items(const struct ds_array *a, const struct zr_place *p,
-		     const struct elements_item *items, struct zr_scratch *m, struct buf *out,
-		     struct err *e)
+static int put_items(const struct zr_place *p, const struct zr_vlen_item *items,
+		     struct zr_scratch *m, struct buf *out, struct err *e)
 {
 	uint64_t n = 1;
 	int rc = 0;
 
-	for (uint32_t d = 0; d < a->rank; d++)
-		n *= a->chunk[d]; /* <= n_elems */
+	for (uint32_t d = 0; d < p->a->rank; d++)
+		n *= p->a->chunk[d]; /* <= n_elems */
 	if (!p->as_is) {
-		struct elements_item *moved;
+		struct zr_vlen_item *moved;
 
 		buf_clear(&m->elems); /* unused here: elements stay in the decode buffer */
 		moved = (void *)buf_grow(&m->elems, (size_t)n * sizeof(*moved));
 		if (!moved)
 			return err_nomem(e);
-		zr_rearrange(a, p, sizeof(*moved), (const void *)items, (void *)moved);
+		zr_rearrange(p->meta, p->array->stored, p->a->rank, p->a->chunk, sizeof(*moved),
+			     false, (const void *)items, (void *)moved);
 		items = moved;
 	}
 	for (uint64_t i = 0; !rc && i < n; i++) {
-		rc = codec_vlen_check(framing(p->meta->vlen), base_size(a), items[i].p,
+		rc = codec_vlen_check(framing(p->meta->vlen), base_size(p->a), items[i].p,
 				      items[i].len, i, e);
 		if (!rc)
 			codec_vlen_put(items[i].p, items[i].len, out);
@@ -297,24 +337,18 @@ static int put_items(const struct ds_array *a, const struct zr_place *p,
 	return rc ? rc : full(out, e);
 }
 
-/* body_of - the body of the stored elements, in the stored order. Borrowed from in or m. */
-static int body_of(const struct ds_array *a, const struct zr_place *p, const uint8_t *in,
-		   size_t len, struct zr_scratch *m, struct elements_item *ret, struct err *e)
-{
-	m->strings.max = (size_t)ZR_FRAME_MAX;
-	return codec_vlen_decode(framing(p->meta->vlen), base_size(a), in, len, p->n_elems,
-				 &m->strings, &ret->p, &ret->len, e);
-}
-
 /* put_decoded - append the model's elements from a decoded chunk. */
-static int put_decoded(const struct ds_array *a, const struct zr_place *p, const uint8_t *in,
-		       size_t len, struct zr_scratch *m, struct buf *out, struct err *e)
+static int put_decoded(const struct zr_place *p, const uint8_t *in, size_t len,
+		       struct zr_scratch *m, struct buf *out, struct err *e)
 {
 	const bool fixed = p->meta->vlen == ZR_VLEN_FIXED;
-	struct elements_item body = {in, len}, *items;
-	struct slice rest;
-	int rc = fixed ? 0 : body_of(a, p, in, len, m, &body, e);
+	struct zr_vlen_item body = {in, len}, *items;
+	int rc = 0;
 
+	m->strings.max = (size_t)ZR_FRAME_MAX;
+	if (!fixed)
+		rc = codec_vlen_decode(framing(p->meta->vlen), base_size(p->a), in, len,
+				       p->n_elems, &m->strings, &body.p, &body.len, e);
 	if (rc)
 		return rc;
 	if (p->as_is && !fixed) {
@@ -330,16 +364,9 @@ static int put_decoded(const struct ds_array *a, const struct zr_place *p, const
 	items = (void *)buf_grow(&m->moved, (size_t)p->n_elems * sizeof(*items));
 	if (!items)
 		return err_nomem(e);
-	if (fixed)
-		rc = fixed_items(in, len, p->n_elems, p->meta->dtype.stored, items, e);
-	rest = slice_of(body.p, body.len);
-	for (uint64_t i = 0; !fixed && i < p->n_elems; i++) {
-		uint32_t k;
-
-		items[i].p = codec_vlen_next(&rest, &k);
-		items[i].len = k;
-	}
-	return rc ? rc : put_items(a, p, items, m, out, e);
+	rc = fixed ? fixed_items(in, len, p->n_elems, p->meta->dtype.stored, items, e)
+		   : zr_vlen_items(body.p, body.len, p->n_elems, items, e);
+	return rc ? rc : put_items(p, items, m, out, e);
 }
 
 /* elements_put_absent - append the fill value for every element. */
@@ -359,44 +386,39 @@ static int elements_put_absent(const struct ds_array *a, struct buf *out, struct
 	return rc ? rc : full(out, e);
 }
 
-static int elements_read_found(struct zr_source *s, uint32_t array, const struct zr_place *p,
-			       const struct chunk_location *x, struct zr_scratch *m,
+static int elements_read_found(const struct chunk_location *x, struct zr_scratch *m,
 			       struct buf *out, struct err *e)
 {
+	const struct zr_meta *meta = x->p->meta;
 	const uint8_t *in, *decoded;
-	uint32_t elem = p->meta->vlen == ZR_VLEN_FIXED ? p->meta->dtype.stored : 1;
 	size_t n, len;
-	int rc = chunk_location_bytes(s, array, p, x, ZR_FRAME_MAX, m, &in, &n, e);
+	int rc = chunk_location_bytes(x, ZR_FRAME_MAX, m, &in, &n, e);
 
 	if (rc)
 		return rc;
-	rc = codec_chain_decode_any(&p->meta->chain, elem, in, n, ZR_FRAME_MAX, m->codec,
-				    &decoded, &len, e);
+	rc = codec_chain_decode_any(&meta->chain,
+				    meta->vlen == ZR_VLEN_FIXED ? meta->dtype.stored : 1, in, n,
+				    ZR_FRAME_MAX, m->codec, &decoded, &len, e);
 	if (!rc)
-		rc = put_decoded(&s->base.ds.arrays[array], p, decoded, len, m, out, e);
-	return rc ? zr_object_blame(s, p, x, rc, e) : 0;
+		rc = put_decoded(x->p, decoded, len, m, out, e);
+	return rc ? zr_object_blame(x, rc, e) : 0;
 }
 
 int zr_read_vlen(struct source *src, uint32_t array, uint64_t linear, struct buf *out,
 		 struct err *e)
 {
-	struct zr_source *s = zr_of(src);
-	const struct zr_place *p = zr_place_of(s, array, e);
+	struct zr_data *d = zr_of(src)->data;
 	struct zr_scratch *m;
 	struct chunk_location x;
-	int rc;
+	int rc = zr_find_in(src, array, linear, &x, e);
 
-	if (!p)
-		return e && e->code ? e->code : -EIO;
-	rc = zr_find(s, array, p, linear, &x, e);
 	if (rc)
 		return rc;
 	if (x.where == ZR_NOWHERE)
-		return elements_put_absent(&src->ds.arrays[array], out, e);
-	m = zr_scratch_take(s->data);
-	rc = m ? elements_read_found(s, array, p, &x, m, out, e) : err_nomem(e);
-	if (m)
-		zr_scratch_give(s->data, m);
+		return elements_put_absent(x.p->a, out, e);
+	m = zr_scratch_take(d);
+	rc = m ? elements_read_found(&x, m, out, e) : err_nomem(e);
+	zr_scratch_give(d, m);
 	chunk_location_release(&x);
 	return rc;
 }

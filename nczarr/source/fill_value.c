@@ -26,8 +26,8 @@ struct filling {
 	struct err *e;
 };
 
-/* fill_value_bad - "fill_value 300 is not a value of uint8". */
-static int fill_value_bad(const struct filling *f, const json_t *v, const char *what)
+/* fill_bad - "fill_value 300 is not a value of uint8". */
+static int fill_bad(const struct filling *f, const json_t *v, const char *what)
 {
 	struct buf b;
 	int rc;
@@ -89,9 +89,9 @@ static bool is_zero(const json_t *v)
 
 /* ---- numbers ---- */
 
-/* fill_value_quoted - a number in a string, as bioformats2raw writes "0"; without surrounding
+/* fill_quoted - a number in a string, as bioformats2raw writes "0"; without surrounding
  * white space. false: v is no string. */
-static bool fill_value_quoted(const json_t *v, struct ds_text *ret)
+static bool fill_quoted(const json_t *v, struct ds_text *ret)
 {
 	if (!json_text_of(v, ret))
 		return false;
@@ -111,14 +111,13 @@ static int put_bool(const struct filling *f, const json_t *v, uint8_t *out)
 	else if (json_double(v, &d) == 0 && (f->m->format < 3 || d == 0 || d == 1))
 		out[0] = d != 0;
 	else
-		return fill_value_bad(f, v, "a bool");
+		return fill_bad(f, v, "a bool");
 	return 0;
 }
 
-/* fill_value_int_of - the sign and the magnitude of an integer: a number, a bool, or a quoted
+/* fill_int_of - the sign and the magnitude of an integer: a number, a bool, or a quoted
  * number. Zarr v2 truncates fractions, as numpy does. */
-static bool fill_value_int_of(const struct filling *f, const json_t *v, bool *negative,
-			      uint64_t *ret)
+static bool fill_int_of(const struct filling *f, const json_t *v, bool *negative, uint64_t *ret)
 {
 	struct ds_text s;
 	int64_t i;
@@ -129,7 +128,7 @@ static bool fill_value_int_of(const struct filling *f, const json_t *v, bool *ne
 		*ret = json_is_true(v);
 		return true;
 	}
-	if (fill_value_quoted(v, &s)) {
+	if (fill_quoted(v, &s)) {
 		*negative = s.len && s.s[0] == '-';
 		if (s.len && (s.s[0] == '-' || s.s[0] == '+'))
 			s.s++, s.len--;
@@ -151,10 +150,10 @@ static bool fill_value_int_of(const struct filling *f, const json_t *v, bool *ne
 	return true;
 }
 
-/* fill_value_put_int - in Zarr v2 an integer that is too large for the type is reduced modulo the
+/* fill_put_int - in Zarr v2 an integer that is too large for the type is reduced modulo the
  * type's range, as zarr-python 2 does. */
-static int fill_value_put_int(const struct filling *f, const struct dtype *t, const json_t *v,
-			      uint8_t *out)
+static int fill_put_int(const struct filling *f, const struct dtype *t, const json_t *v,
+			uint8_t *out)
 {
 	bool sign = t->kind == DT_INT, negative;
 	bool time = f->in_fields || f->m->dtype.units || f->m->dtype.numpy;
@@ -169,11 +168,11 @@ static int fill_value_put_int(const struct filling *f, const struct dtype *t, co
 		return 0;
 	}
 	/* a quoted date is no quoted number */
-	if ((time && json_kind(v) == JSON_IS_TEXT) || !fill_value_int_of(f, v, &negative, &u))
-		return fill_value_bad(f, v, what);
+	if ((time && json_kind(v) == JSON_IS_TEXT) || !fill_int_of(f, v, &negative, &u))
+		return fill_bad(f, v, what);
 	if (u > (negative ? (sign ? max + 1 : 0) : max) &&
 	    (f->m->format > 2 || u > (uint64_t)INT64_MAX + negative))
-		return fill_value_bad(f, v, what);
+		return fill_bad(f, v, what);
 	put_uint(out, negative ? 0 - u : u, t->size, t->big_endian);
 	return 0;
 }
@@ -199,7 +198,7 @@ static bool float_of(const json_t *v, double *ret)
 		*ret = json_is_true(v);
 		return true;
 	}
-	if (!fill_value_quoted(v, &s))
+	if (!fill_quoted(v, &s))
 		return json_double(v, ret) == 0;
 	word = s.s + (s.len && (s.s[0] == '-' || s.s[0] == '+'));
 	/* neither hexadecimal, which stands for bits here, nor nan(...) */
@@ -233,8 +232,8 @@ static bool hex_bits(const struct ds_text *s, uint32_t size, uint64_t *ret)
 	return true;
 }
 
-static int fill_value_put_float(const struct filling *f, const json_t *v, uint32_t size,
-				bool big, uint8_t *out)
+static int fill_put_float(const struct filling *f, const json_t *v, uint32_t size, bool big,
+			  uint8_t *out)
 {
 	struct ds_text s;
 	char what[32];
@@ -244,7 +243,7 @@ static int fill_value_put_float(const struct filling *f, const json_t *v, uint32
 	(void)snprintf(what, sizeof(what), "a value of float%" PRIu32, 8 * size);
 	if (!json_text_of(v, &s) || !hex_bits(&s, size, &bits)) {
 		if (!float_of(v, &d))
-			return fill_value_bad(f, v, what);
+			return fill_bad(f, v, what);
 		bits = float_bits(d, size);
 	}
 	put_uint(out, bits, size, big);
@@ -259,11 +258,10 @@ static int put_complex(const struct filling *f, const struct dtype *t, const jso
 	int rc;
 
 	if (!pair && json_kind(v) != JSON_IS_NUMBER)
-		return fill_value_bad(f, v, "a pair of numbers");
-	rc = fill_value_put_float(f, pair ? json_array_get(v, 0) : v, half, t->big_endian, out);
+		return fill_bad(f, v, "a pair of numbers");
+	rc = fill_put_float(f, pair ? json_array_get(v, 0) : v, half, t->big_endian, out);
 	if (rc == 0 && pair)
-		rc = fill_value_put_float(f, json_array_get(v, 1), half, t->big_endian,
-					  out + half);
+		rc = fill_put_float(f, json_array_get(v, 1), half, t->big_endian, out + half);
 	return rc;
 }
 
@@ -287,15 +285,15 @@ static int put_chars(const struct filling *f, const struct dtype *t, const json_
 	if (is_zero(v))
 		return 0;
 	if (!json_text_of(v, &s) || count_chars(&s) > t->size / 4 || s.len > t->size)
-		return fill_value_bad(f, v, "a string that fits");
+		return fill_bad(f, v, "a string that fits");
 	if (s.len)
 		memcpy(out, s.s, s.len);
 	return 0;
 }
 
-/* fill_value_put_text - S: base64, or the plain string as older numcodecs and netCDF-C write it. */
-static int fill_value_put_text(const struct filling *f, const struct dtype *t, const json_t *v,
-			       uint8_t *out)
+/* fill_put_text - S: base64, or the plain string as older numcodecs and netCDF-C write it. */
+static int fill_put_text(const struct filling *f, const struct dtype *t, const json_t *v,
+			 uint8_t *out)
 {
 	auto_free uint8_t *p = NULL;
 	struct ds_text s;
@@ -314,7 +312,7 @@ static int fill_value_put_text(const struct filling *f, const struct dtype *t, c
 		return 0;
 	}
 	if (!json_text_of(v, &s) || s.len > t->size)
-		return fill_value_bad(f, v, "a string that fits");
+		return fill_bad(f, v, "a string that fits");
 	memcpy(out, s.s, s.len);
 	return 0;
 }
@@ -332,15 +330,15 @@ static int put_opaque(const struct filling *f, const struct dtype *t, const json
 	if (rc == -ENOMEM)
 		return rc;
 	if (rc < 0 || (n && n != t->size))
-		return fill_value_bad(f, v, "as many bytes as an element");
+		return fill_bad(f, v, "as many bytes as an element");
 	memcpy(out, p, n);
 	return 0;
 }
 
 /* ---- structures ---- */
 
-static int fill_value_put_value(const struct filling *f, const struct dtype *t, const json_t *v,
-				uint8_t *out);
+static int fill_put_value(const struct filling *f, const struct dtype *t, const json_t *v,
+			  uint8_t *out);
 
 /* put_codes - characters of a field: their code points. */
 static int put_codes(const struct filling *f, const struct dt_field *fd, const json_t *v,
@@ -351,19 +349,19 @@ static int put_codes(const struct filling *f, const struct dt_field *fd, const j
 	uint32_t code;
 
 	if (!json_text_of(v, &s) || count_chars(&s) > room)
-		return fill_value_bad(f, v, "a string that fits");
+		return fill_bad(f, v, "a string that fits");
 	for (size_t i = 0; i < s.len; i += step, out += 4) {
 		step = utf8_decode(s.s + i, s.len - i, &code);
 		if (step == 0)
-			return fill_value_bad(f, v, "valid UTF-8");
+			return fill_bad(f, v, "valid UTF-8");
 		put_uint(out, code, 4, fd->type.big_endian);
 	}
 	return 0;
 }
 
-/* fill_value_put_fields - {"a": 1, "b": "NaN"}: other fields are zero. */
-static int fill_value_put_fields(const struct filling *f, const struct dtype *t,
-				 const json_t *v, uint8_t *out)
+/* fill_put_fields - {"a": 1, "b": "NaN"}: other fields are zero. */
+static int fill_put_fields(const struct filling *f, const struct dtype *t, const json_t *v,
+			   uint8_t *out)
 {
 	struct filling in = *f;
 	int rc = 0;
@@ -384,13 +382,13 @@ static int fill_value_put_fields(const struct filling *f, const struct dtype *t,
 				     "supported",
 				     fd->name);
 		else
-			rc = fill_value_put_value(&in, &fd->type, one, at);
+			rc = fill_put_value(&in, &fd->type, one, at);
 	}
 	return rc;
 }
 
-static int fill_value_put_compound(const struct filling *f, const struct dtype *t,
-				   const json_t *v, uint8_t *out)
+static int fill_put_compound(const struct filling *f, const struct dtype *t, const json_t *v,
+			     uint8_t *out)
 {
 	const struct zr_dtype *d = &f->m->dtype;
 	auto_free uint8_t *p = NULL;
@@ -398,14 +396,14 @@ static int fill_value_put_compound(const struct filling *f, const struct dtype *
 	int rc;
 
 	if (json_kind(v) == JSON_IS_OBJECT)
-		return fill_value_put_fields(f, t, v, out);
+		return fill_put_fields(f, t, v, out);
 	if (is_zero(v))
 		return 0;
 	rc = f->in_fields ? -EINVAL : stored_bytes(f, v, &p, &n);
 	if (rc == -ENOMEM)
 		return rc;
 	if (rc < 0 || (n && n != d->stored))
-		return fill_value_bad(f, v, "as many bytes as an element");
+		return fill_bad(f, v, "as many bytes as an element");
 	if (d->conv != ZR_FIELDS)
 		memcpy(out, p, n);
 	for (uint32_t i = 0; n && d->conv == ZR_FIELDS && i < d->n_moves; i++)
@@ -413,44 +411,44 @@ static int fill_value_put_compound(const struct filling *f, const struct dtype *
 	return 0;
 }
 
-/* fill_value_put_value - write one value to t.size zeroed bytes. The depth of recursion is that of
+/* fill_put_value - write one value to t.size zeroed bytes. The depth of recursion is that of
  * the type. */
-static int fill_value_put_value(const struct filling *f, const struct dtype *t, const json_t *v,
-				uint8_t *out)
+static int fill_put_value(const struct filling *f, const struct dtype *t, const json_t *v,
+			  uint8_t *out)
 {
 	switch (t->kind) {
 	case DT_BOOL:
 		return put_bool(f, v, out);
 	case DT_INT:
 	case DT_UINT:
-		return fill_value_put_int(f, t, v, out);
+		return fill_put_int(f, t, v, out);
 	case DT_FLOAT:
-		return fill_value_put_float(f, v, t->size, t->big_endian, out);
+		return fill_put_float(f, v, t->size, t->big_endian, out);
 	case DT_COMPLEX:
 		return put_complex(f, t, v, out);
 	case DT_STRING:
 		return !f->in_fields && f->m->dtype.conv == ZR_UTF32
 			       ? put_chars(f, t, v, out)
-			       : fill_value_put_text(f, t, v, out);
+			       : fill_put_text(f, t, v, out);
 	case DT_OPAQUE:
 		return put_opaque(f, t, v, out);
 	case DT_COMPOUND:
-		return fill_value_put_compound(f, t, v, out);
+		return fill_put_compound(f, t, v, out);
 	case DT_VSTRING:
 	case DT_VLEN:
 		break;
 	}
-	return fill_value_bad(f, v, "of a type of fixed size");
+	return fill_bad(f, v, "of a type of fixed size");
 }
 
-/* fill_value_put_same - for elements stored as bytes: one value for all bytes. */
-static int fill_value_put_same(const struct filling *f, const struct dtype *t, const json_t *v,
-			       uint8_t *out)
+/* fill_put_same - for elements stored as bytes: one value for all bytes. */
+static int fill_put_same(const struct filling *f, const struct dtype *t, const json_t *v,
+			 uint8_t *out)
 {
 	uint64_t u;
 
 	if (json_u64(v, &u) < 0 || u > UINT8_MAX)
-		return fill_value_bad(f, v, "a value of uint8");
+		return fill_bad(f, v, "a value of uint8");
 	memset(out, (int)u, t->size);
 	return 0;
 }
@@ -473,11 +471,11 @@ static int fill_objects(const struct filling *f, const json_t *v, struct ds_arra
 	} else if (number && !is_zero(v)) {
 		s = (struct ds_text){.s = number, .len = strlen(number)};
 	} else if (!json_text_of(v, &s) && !is_zero(v)) {
-		return fill_value_bad(f, v, "a string");
+		return fill_bad(f, v, "a string");
 	}
 	ret->fill_text = (struct ds_text){.s = arena_copy(f->a, s.s, s.len), .len = s.len};
 	ret->fill_defined = true;
-	return ret->fill_text.s ? 0 : zr_no_room(f->a, f->e);
+	return ret->fill_text.s ? 0 : zr_full(f->a, f->e);
 }
 
 int zr_fill_value(struct arena *a, const struct zr_meta *m, struct ds_array *ret, struct err *e)
@@ -493,12 +491,12 @@ int zr_fill_value(struct arena *a, const struct zr_meta *m, struct ds_array *ret
 		return json_kind(m->fill) == JSON_IS_NULL ? 0 : fill_objects(&f, m->fill, ret);
 	fill = arena_alloc(a, ret->type.size, 1);
 	if (!fill)
-		return zr_no_room(a, e);
+		return zr_full(a, e);
 	ret->fill = fill;
 	if (json_kind(m->fill) == JSON_IS_NULL)
 		return 0;
-	rc = m->as_bytes ? fill_value_put_same(&f, &ret->type, m->fill, fill)
-			 : fill_value_put_value(&f, &ret->type, m->fill, fill);
+	rc = m->as_bytes ? fill_put_same(&f, &ret->type, m->fill, fill)
+			 : fill_put_value(&f, &ret->type, m->fill, fill);
 	ret->fill_defined = rc == 0;
 	return rc;
 }

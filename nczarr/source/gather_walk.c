@@ -35,8 +35,7 @@ bool zr_listing_add(struct zr_listing *s, const char *name, uint64_t version)
 	return true;
 }
 
-static bool gather_walk_list_one(void *arg, const char *name, bool is_dir,
-				 const struct store_stat *st)
+static bool walk_list_one(void *arg, const char *name, bool is_dir, const struct store_stat *st)
 {
 	struct zr_listing *s = arg;
 
@@ -57,14 +56,14 @@ void zr_listing_release(struct zr_listing *s)
 	free(s->dirs);
 }
 
-static int gather_walk_list_dir(struct zr_load *l, const char *dir, struct zr_listing *ret,
-				struct err *e)
+static int walk_list_dir(struct zr_load *l, const char *dir, struct zr_listing *ret,
+			 struct err *e)
 {
 	struct err why = ERR_INIT;
 	int rc;
 
 	*ret = (struct zr_listing){.l = l};
-	rc = store_list(l->s->store, dir, true, gather_walk_list_one, ret, &why);
+	rc = store_list(l->s->store, dir, true, walk_list_one, ret, &why);
 	if (rc == -ENOENT)
 		rc = 0;
 	else if (rc < 0)
@@ -110,10 +109,10 @@ static int push_children(struct zr_load *l, const struct zr_todo *d, struct zr_l
 	return rc;
 }
 
-/* gather_walk_rest - load the other documents of an item; those that a listing does not have are
+/* walk_rest - load the other documents of an item; those that a listing does not have are
  * absent. */
-static int gather_walk_rest(struct zr_load *l, const char *dir, const struct zr_listing *s,
-			    const json_t **d, bool array, struct err *e)
+static int walk_rest(struct zr_load *l, const char *dir, const struct zr_listing *s,
+		     const json_t **d, bool array, struct err *e)
 {
 	static const enum gathered_doc of_array[] = {DOC_ZATTRS, DOC_NCZARRAY, DOC_NCZVAR,
 						     DOC_NCZATTRS, DOC_NCZATTR};
@@ -142,9 +141,9 @@ static int gather_walk_rest(struct zr_load *l, const char *dir, const struct zr_
 	return rc;
 }
 
-/* gather_walk_commit - record a directory's documents, if they make it an item. */
-static int gather_walk_commit(struct zr_load *l, const struct zr_todo *d, const json_t **docs,
-			      bool *ret_group, struct err *e)
+/* walk_commit - record a directory's documents, if they make it an item. */
+static int walk_commit(struct zr_load *l, const struct zr_todo *d, const json_t **docs,
+		       bool *ret_group, struct err *e)
 {
 	struct zr_item it = {0};
 	bool is_item;
@@ -156,9 +155,9 @@ static int gather_walk_commit(struct zr_load *l, const struct zr_todo *d, const 
 	return is_item ? zr_load_keep(l, d->key, d->depth, &it, e) : 0;
 }
 
-/* gather_walk_unknown - the error for a group whose members cannot be determined. It must not be
+/* walk_unknown - the error for a group whose members cannot be determined. It must not be
  * presented as empty. */
-static int gather_walk_unknown(struct zr_load *l, const char *dir, struct err *e)
+static int walk_unknown(struct zr_load *l, const char *dir, struct err *e)
 {
 	static const char why[] =
 		"the members of this group are unknown: the store has no consolidated "
@@ -170,18 +169,18 @@ static int gather_walk_unknown(struct zr_load *l, const char *dir, struct err *e
 	return err_set(e, -EOPNOTSUPP, "'/%.200s': %s", dir, why);
 }
 
-/* gather_walk_below - the members of a group: from its listing, or, without listings, from its
+/* walk_below - the members of a group: from its listing, or, without listings, from its
  * documents. */
-static int gather_walk_below(struct zr_load *l, const char *dir, const json_t **docs,
-			     struct zr_listing *ret, struct err *e)
+static int walk_below(struct zr_load *l, const char *dir, const json_t **docs,
+		      struct zr_listing *ret, struct err *e)
 {
 	bool said = false;
 	int rc;
 
 	if (!l->s->base.unlisted)
-		return gather_walk_list_dir(l, dir, ret, e);
+		return walk_list_dir(l, dir, ret, e);
 	rc = zr_remote_children(l, docs, ret, &said, e);
-	return rc < 0 || said ? rc : gather_walk_unknown(l, dir, e);
+	return rc < 0 || said ? rc : walk_unknown(l, dir, e);
 }
 
 int zr_look_v3(struct zr_load *l, const struct zr_todo *d, const struct store_stat *st,
@@ -202,13 +201,13 @@ int zr_look_v3(struct zr_load *l, const struct zr_todo *d, const struct store_st
 		if (rc < 0 || metadata)
 			return rc < 0 ? err_wrap(e, rc, "'zarr.json'") : 0;
 	}
-	rc = gather_walk_commit(l, d, docs, &group, e);
+	rc = walk_commit(l, d, docs, &group, e);
 	if (rc < 0 || !group)
 		return rc;
 	rc = see_dir(l, d, e);
 	if (rc < 0)
 		return rc;
-	rc = gather_walk_below(l, d->key, docs, &s, e);
+	rc = walk_below(l, d->key, docs, &s, e);
 	if (rc == 0)
 		rc = push_children(l, d, &s, true, e);
 	zr_listing_release(&s);
@@ -221,7 +220,7 @@ static int look_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
 	const json_t *docs[DOC_N] = {NULL};
 	struct zr_listing s;
 	bool group = false, v3 = false;
-	int rc = gather_walk_list_dir(l, d->key, &s, e);
+	int rc = walk_list_dir(l, d->key, &s, e);
 
 	if (rc == 0 && d->depth == 0 && s.has[DOC_NCZARR]) {
 		rc = zr_load_doc(l, "", zr_doc_names[DOC_NCZARR], &s.st[DOC_NCZARR],
@@ -237,9 +236,9 @@ static int look_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
 	if (rc == 0)
 		zr_remote_want_docs(l, d->key, &s);
 	if (rc == 0)
-		rc = gather_walk_rest(l, d->key, &s, docs, false, e);
+		rc = walk_rest(l, d->key, &s, docs, false, e);
 	if (rc == 0)
-		rc = gather_walk_commit(l, d, docs, &group, e);
+		rc = walk_commit(l, d, docs, &group, e);
 	if (rc == 0 && d->depth == 0 && !group) {
 		/* a root with members may have no document */
 		struct zr_item it = {.format = l->v1 ? 1 : 2, .attrs = docs[DOC_ZATTRS]};
@@ -269,9 +268,9 @@ static int ask_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
 		l->t->superblock = docs[DOC_NCZARR];
 	}
 	if (rc == 0)
-		rc = gather_walk_rest(l, d->key, NULL, docs, false, e);
+		rc = walk_rest(l, d->key, NULL, docs, false, e);
 	if (rc == 0)
-		rc = gather_walk_commit(l, d, docs, &group, e);
+		rc = walk_commit(l, d, docs, &group, e);
 	if (rc == 0 && !group && d->depth) {
 		rc = zr_look_v3(l, d, NULL, &v3, e);
 		return rc < 0 || v3
@@ -281,7 +280,7 @@ static int ask_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
 	}
 	if (rc < 0 || !group)
 		return rc;
-	rc = gather_walk_below(l, d->key, docs, &s, e);
+	rc = walk_below(l, d->key, docs, &s, e);
 	if (rc == 0)
 		rc = push_children(l, d, &s, false, e);
 	zr_listing_release(&s);
@@ -301,13 +300,13 @@ int zr_look(struct zr_load *l, const struct zr_todo *d, struct err *e)
 		return rc;
 	if (!docs[DOC_ZARRAY])
 		return l->s->base.unlisted ? ask_group(l, d, e) : look_group(l, d, e);
-	rc = gather_walk_rest(l, d->key, NULL, docs, true, e);
-	return rc < 0 ? rc : gather_walk_commit(l, d, docs, &hit, e);
+	rc = walk_rest(l, d->key, NULL, docs, true, e);
+	return rc < 0 ? rc : walk_commit(l, d, docs, &hit, e);
 }
 
-/* gather_walk_visit - visit one directory below the root. With keep_going an invalid one is
+/* walk_visit - visit one directory below the root. With keep_going an invalid one is
  * skipped. */
-static int gather_walk_visit(struct zr_load *l, const struct zr_todo *d, struct err *e)
+static int walk_visit(struct zr_load *l, const struct zr_todo *d, struct err *e)
 {
 	struct err why = ERR_INIT;
 
@@ -332,7 +331,7 @@ static int walk_levels(struct zr_load *l, struct err *e)
 		for (size_t i = 0; i < n && rc == 0; i++) {
 			if (i % ZR_REMOTE_DIRS == 0)
 				zr_remote_want(l, level + i, u64_min(n - i, ZR_REMOTE_DIRS));
-			rc = gather_walk_visit(l, &level[i], e);
+			rc = walk_visit(l, &level[i], e);
 		}
 	}
 	return rc;
@@ -347,7 +346,7 @@ int zr_walk(struct zr_load *l, struct err *e)
 	while (rc == 0 && l->n_todo > 0) {
 		struct zr_todo d = l->todo[--l->n_todo];
 
-		rc = gather_walk_visit(l, &d, e);
+		rc = walk_visit(l, &d, e);
 	}
 	return rc;
 }
@@ -358,8 +357,8 @@ int zr_walk(struct zr_load *l, struct err *e)
  * If a store cannot be listed, documents must name the members. NCZarr's groups do; so do images
  * (OME-Zarr: multiscales, labels, plates and wells). The names are only hints for requests. */
 
-/* gather_walk_want - add a document. */
-static void gather_walk_want(struct zr_wants *w, const char *dir, const char *name)
+/* walk_want - add a document. */
+static void walk_want(struct zr_wants *w, const char *dir, const char *name)
 {
 	char key[STORE_KEY_MAX + 1];
 
@@ -374,13 +373,13 @@ void zr_remote_want_root(struct store *s, bool rest)
 	if (!w)
 		return;
 	if (!rest) {
-		gather_walk_want(w, "", zr_doc_names[DOC_ZJSON]);
-		gather_walk_want(w, "", ".zmetadata");
+		walk_want(w, "", zr_doc_names[DOC_ZJSON]);
+		walk_want(w, "", ".zmetadata");
 	} else {
-		gather_walk_want(w, "", zr_doc_names[DOC_ZARRAY]);
-		gather_walk_want(w, "", zr_doc_names[DOC_ZGROUP]);
-		gather_walk_want(w, "", zr_doc_names[DOC_ZATTRS]);
-		gather_walk_want(w, "", zr_doc_names[DOC_NCZARR]);
+		walk_want(w, "", zr_doc_names[DOC_ZARRAY]);
+		walk_want(w, "", zr_doc_names[DOC_ZGROUP]);
+		walk_want(w, "", zr_doc_names[DOC_ZATTRS]);
+		walk_want(w, "", zr_doc_names[DOC_NCZARR]);
 	}
 	zr_wants_done(w);
 }
@@ -400,9 +399,9 @@ static void groups_too(struct zr_load *l, const struct zr_todo *d, size_t n, str
 		memcpy(key + len, "/.zarray", 9);
 		if (store_stat(l->s->store, key, &st, NULL) != -ENOENT)
 			continue;
-		gather_walk_want(w, d[i].key, zr_doc_names[DOC_ZGROUP]);
+		walk_want(w, d[i].key, zr_doc_names[DOC_ZGROUP]);
 		if (l->v1)
-			gather_walk_want(w, d[i].key, zr_doc_names[DOC_NCZGROUP]);
+			walk_want(w, d[i].key, zr_doc_names[DOC_NCZGROUP]);
 	}
 }
 
@@ -414,14 +413,14 @@ void zr_remote_want(struct zr_load *l, const struct zr_todo *d, size_t n)
 		return;
 	for (size_t i = 0; i < n; i++) {
 		if (d[i].v3) {
-			gather_walk_want(w, d[i].key, zr_doc_names[DOC_ZJSON]);
+			walk_want(w, d[i].key, zr_doc_names[DOC_ZJSON]);
 			continue;
 		}
-		gather_walk_want(w, d[i].key, zr_doc_names[DOC_ZARRAY]);
-		gather_walk_want(w, d[i].key, zr_doc_names[DOC_ZATTRS]);
+		walk_want(w, d[i].key, zr_doc_names[DOC_ZARRAY]);
+		walk_want(w, d[i].key, zr_doc_names[DOC_ZATTRS]);
 		if (l->v1) {
-			gather_walk_want(w, d[i].key, zr_doc_names[DOC_NCZARRAY]);
-			gather_walk_want(w, d[i].key, zr_doc_names[DOC_NCZATTRS]);
+			walk_want(w, d[i].key, zr_doc_names[DOC_NCZARRAY]);
+			walk_want(w, d[i].key, zr_doc_names[DOC_NCZATTRS]);
 		}
 	}
 	zr_wants_flush(w);
@@ -435,14 +434,14 @@ void zr_remote_want_docs(struct zr_load *l, const char *dir, const struct zr_lis
 
 	for (int i = 0; w && i < DOC_N; i++)
 		if (s->has[i] && (i == DOC_ZGROUP || i == DOC_ZATTRS || l->v1))
-			gather_walk_want(w, dir, zr_doc_names[i]);
+			walk_want(w, dir, zr_doc_names[i]);
 	zr_wants_done(w);
 }
 
 /* ---- children that documents name ---- */
 
-/* gather_walk_add - add a name, once. Invalid names are ignored. */
-static int gather_walk_add(struct zr_listing *s, const json_t *name, struct err *e)
+/* walk_add - add a name, once. Invalid names are ignored. */
+static int walk_add(struct zr_listing *s, const json_t *name, struct err *e)
 {
 	struct ds_text t;
 
@@ -459,10 +458,10 @@ static int gather_walk_add(struct zr_listing *s, const json_t *name, struct err 
 		       : err_set(e, s->rc, "more than %d groups and arrays", ZR_ITEMS_MAX);
 }
 
-/* gather_walk_add_all - add the names of a list or, with `member`, the member of that name of each
+/* walk_add_all - add the names of a list or, with `member`, the member of that name of each
  * of its objects. *ret_said: the list exists. */
-static int gather_walk_add_all(struct zr_listing *s, const json_t *list, const char *member,
-			       bool *ret_said, struct err *e)
+static int walk_add_all(struct zr_listing *s, const json_t *list, const char *member,
+			bool *ret_said, struct err *e)
 {
 	int rc = 0;
 
@@ -472,7 +471,7 @@ static int gather_walk_add_all(struct zr_listing *s, const json_t *list, const c
 	for (size_t i = 0; i < json_array_size(list) && rc == 0; i++) {
 		const json_t *v = json_array_get(list, i);
 
-		rc = gather_walk_add(s, member ? json_get(v, member) : v, e);
+		rc = walk_add(s, member ? json_get(v, member) : v, e);
 	}
 	return rc;
 }
@@ -481,15 +480,15 @@ static int gather_walk_add_all(struct zr_listing *s, const json_t *list, const c
 static int images(struct zr_listing *s, const json_t *attrs, bool *ret_said, struct err *e)
 {
 	const json_t *scales = json_get(attrs, "multiscales");
-	int rc = gather_walk_add_all(s, json_get(attrs, "labels"), NULL, ret_said, e);
+	int rc = walk_add_all(s, json_get(attrs, "labels"), NULL, ret_said, e);
 
 	if (rc == 0)
-		rc = gather_walk_add_all(s, json_get(json_get(attrs, "well"), "images"), "path",
-					 ret_said, e);
+		rc = walk_add_all(s, json_get(json_get(attrs, "well"), "images"), "path",
+				  ret_said, e);
 	for (size_t i = 0;
 	     json_kind(scales) == JSON_IS_LIST && i < json_array_size(scales) && rc == 0; i++)
-		rc = gather_walk_add_all(s, json_get(json_array_get(scales, i), "datasets"),
-					 "path", ret_said, e);
+		rc = walk_add_all(s, json_get(json_array_get(scales, i), "datasets"), "path",
+				  ret_said, e);
 	return rc;
 }
 
@@ -506,9 +505,9 @@ int zr_remote_children(struct zr_load *l, const json_t **docs, struct zr_listing
 	int rc;
 
 	*ret = (struct zr_listing){.l = l};
-	rc = gather_walk_add_all(ret, zr_nc_vars(group), NULL, ret_said, e);
+	rc = walk_add_all(ret, zr_nc_vars(group), NULL, ret_said, e);
 	if (rc == 0)
-		rc = gather_walk_add_all(ret, zr_nc_groups(group), NULL, ret_said, e);
+		rc = walk_add_all(ret, zr_nc_groups(group), NULL, ret_said, e);
 	if (rc == 0)
 		rc = images(ret, it.attrs, ret_said, e);
 	if (rc == 0)
@@ -518,8 +517,8 @@ int zr_remote_children(struct zr_load *l, const json_t **docs, struct zr_listing
 
 /* ---- bids ---- */
 
-/* gather_walk_has - whether one of the documents exists, or its absence is not proven. */
-static bool gather_walk_has(struct store *s, const char *const *names, size_t n)
+/* walk_has - whether one of the documents exists, or its absence is not proven. */
+static bool walk_has(struct store *s, const char *const *names, size_t n)
 {
 	struct store_stat st;
 
@@ -535,8 +534,8 @@ int zr_remote_bid(struct store *s)
 	static const char *const more[] = {".zarray", ".zgroup", ".nczarr"};
 
 	zr_remote_want_root(s, false);
-	if (gather_walk_has(s, first, ARRAY_LEN(first)))
+	if (walk_has(s, first, ARRAY_LEN(first)))
 		return 10;
 	zr_remote_want_root(s, true);
-	return gather_walk_has(s, more, ARRAY_LEN(more)) ? 10 : 1;
+	return walk_has(s, more, ARRAY_LEN(more)) ? 10 : 1;
 }

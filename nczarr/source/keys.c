@@ -6,6 +6,8 @@
 #include "nczarr/source/chunks.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "nczarr/chunk_key.h"
@@ -118,66 +120,51 @@ static const struct keys_node *keys_find(const struct zr_nodes *ns, const char *
 
 /* ---- chunks ---- */
 
-/* chunks_of - emit all chunks of the model in an object. */
-static void chunks_of(const struct ds_array *a, uint32_t array, const uint64_t *per,
-		      const uint64_t *object,
-		      bool (*emit)(void *arg, uint32_t array, uint64_t linear), void *arg)
+bool zr_objects_grid(const struct zr_meta *m, uint64_t *grid, uint64_t *per)
 {
-	uint64_t from[DS_RANK_MAX] = {0}, to[DS_RANK_MAX] = {0}, at[DS_RANK_MAX];
-	uint32_t d;
-
-	for (d = 0; d < a->rank; d++) {
-		from[d] = at[d] = object[d] * per[d];
-		to[d] = u64_min(a->grid[d], from[d] + per[d]);
-		if (from[d] >= to[d])
-			return;
-	}
-	do {
-		if (!emit(arg, array, ds_chunk_linear(a, at)))
-			return;
-		for (d = a->rank; d-- > 0;) {
-			if (++at[d] < to[d])
-				break;
-			at[d] = from[d];
-		}
-	} while (d != UINT32_MAX);
-}
-
-static bool chunk_key(struct zr_source *s, uint32_t array, const char *name,
-		      bool (*emit)(void *arg, uint32_t array, uint64_t linear), void *arg)
-{
-	const struct zr_meta *m = s->arrays[array].meta;
-	uint64_t grid[DS_RANK_MAX + 1], per[DS_RANK_MAX + 1], at[DS_RANK_MAX + 1];
-
 	for (uint32_t d = 0; d < m->rank; d++) {
 		grid[d] = m->shape[d] / m->chunk[d] + (m->shape[d] % m->chunk[d] != 0);
 		per[d] = 1;
 		for (const struct zr_shard *sh = m->shard; sh; sh = sh->next)
-			if (ckd_mul(&per[d], per[d], sh->grid[d]))
+			if (sh->grid[d] == 0 || ckd_mul(&per[d], per[d], sh->grid[d]))
 				return false;
-		if (grid[d] == 0)
-			return false;
 	}
-	if (!zr_coords_parse(m, name, grid, at))
+	return true;
+}
+
+/* chunk_key - whether a name is that of an object of an array; emit all chunks of the model in it. */
+static bool chunk_key(struct zr_source *s, uint32_t array, const char *name,
+		      bool (*emit)(void *arg, uint32_t array, uint64_t linear), void *arg)
+{
+	const struct zr_meta *m = s->arrays[array].meta;
+	const struct ds_array *a = &s->base.ds.arrays[array];
+	uint64_t grid[DS_RANK_MAX + 1], per[DS_RANK_MAX + 1], at[DS_RANK_MAX + 1];
+	struct grid_box box;
+
+	if (!zr_objects_grid(m, grid, per) || !zr_coords_parse(m, name, grid, at))
 		return false;
-	if (emit)
-		chunks_of(&s->base.ds.arrays[array], array, per, at, emit, arg);
+	for (uint32_t d = 0; d < a->rank; d++) {
+		box.lo[d] = at[d] * per[d];
+		box.hi[d] = u64_min(a->grid[d], box.lo[d] + per[d]);
+		at[d] = box.lo[d];
+		if (box.lo[d] >= box.hi[d])
+			return true;
+	}
+	while (emit && emit(arg, array, ds_chunk_linear(a, at)) && grid_next(a->rank, &box, at))
+		;
 	return true;
 }
 
 /* ---- documents ---- */
 
-static bool keys_is_doc(const char *name)
+bool zarr_doc_key(const char *key)
 {
+	const char *name = store_key_name(key);
+
 	for (size_t i = 0; i < DOC_N; i++)
 		if (strcmp(name, zr_doc_names[i]) == 0)
 			return true;
 	return strcmp(name, ".zmetadata") == 0;
-}
-
-bool zarr_doc_key(const char *key)
-{
-	return keys_is_doc(store_key_name(key));
 }
 
 void zarr_source_layout(struct source *s, uint32_t array, struct plan_layout *ret)
@@ -240,86 +227,45 @@ enum zarr_key_kind zarr_source_key(struct source *src, const char *key,
  * Coordinates are in the order of the array's axes, independent of the order of elements in an
  * object. Spec: Zarr v2, "Chunks"; Zarr v3, "Chunk key encoding". */
 
-/* keys_maker - a key under construction; len never exceeds the longest key. */
-struct keys_maker {
-	char *out;
-	size_t len;
-	bool full;
-};
-
-static void keys_do_put(struct keys_maker *k, const char *s, size_t n)
+/* keys_long - n: bytes of a key that was put into a buffer for the longest one. */
+static int keys_long(const struct zr_meta *m, size_t n, struct err *e)
 {
-	if (n > STORE_KEY_MAX - k->len) {
-		k->full = true;
-		return;
-	}
-	memcpy(k->out + k->len, s, n);
-	k->len += n;
-}
-
-static void keys_put_number(struct keys_maker *k, uint64_t v)
-{
-	char text[20];
-	size_t at = sizeof(text);
-
-	do {
-		text[--at] = (char)('0' + v % 10);
-		v /= 10;
-	} while (v > 0);
-	keys_do_put(k, text + at, sizeof(text) - at);
-}
-
-/* put_slash - add '/' except at the start of the key. */
-static void put_slash(struct keys_maker *k)
-{
-	if (k->len > 0)
-		keys_do_put(k, "/", 1);
-}
-
-static int keys_finish(struct keys_maker *k, const struct zr_meta *m, struct err *e)
-{
-	if (k->full)
-		return err_set(e, -ERANGE,
-			       "'%.200s': the key of a chunk would be longer than %d bytes",
-			       m->key, STORE_KEY_MAX);
-	k->out[k->len] = '\0';
-	return 0;
+	return n <= STORE_KEY_MAX
+		       ? 0
+		       : err_set(e, -ERANGE,
+				 "'%.200s': the key of a chunk would be longer than %d bytes",
+				 m->key, STORE_KEY_MAX);
 }
 
 int zr_level_key(const struct zr_meta *m, const uint64_t *coords, uint32_t level,
 		 char out[ZR_OBJECT_KEY], struct err *e)
 {
-	struct keys_maker k = {.out = out};
-	bool joined = false; /* there is a part before the separator */
+	const uint32_t lead = m->prefixed && (level > 0 || zr_is_nested(m));
+	size_t n = strlen(m->key);
 
-	keys_do_put(&k, m->key, strlen(m->key));
-	if (m->prefixed && (level > 0 || zr_is_nested(m))) {
-		put_slash(&k);
-		keys_do_put(&k, "c", 1);
-		joined = true;
-	}
-	for (uint32_t d = 0; d < level; d++) {
-		if (joined)
-			keys_do_put(&k, &m->separator, 1);
+	memcpy(out, m->key, n + 1);
+	for (uint32_t i = 0; i < lead + level && n <= STORE_KEY_MAX; i++) {
+		const char between[] = {i ? m->separator : '/', '\0'};
+		const char *sep = i || n ? between : "";
+
+		if (i < lead)
+			n += (size_t)snprintf(out + n, ZR_OBJECT_KEY - n, "%sc", sep);
 		else
-			put_slash(&k);
-		joined = true;
-		keys_put_number(&k, coords[d]);
+			n += (size_t)snprintf(out + n, ZR_OBJECT_KEY - n, "%s%" PRIu64, sep,
+					      coords[i - lead]);
 	}
-	return keys_finish(&k, m, e);
+	return keys_long(m, n, e);
 }
 
 int zr_object_key(const struct zr_meta *m, const uint64_t *coords, char out[ZR_OBJECT_KEY],
 		  struct err *e)
 {
-	struct keys_maker k = {.out = out};
-
 	if (m->rank > 0)
 		return zr_level_key(m, coords, m->rank, out, e);
-	keys_do_put(&k, m->key, strlen(m->key));
-	put_slash(&k);
-	keys_do_put(&k, m->prefixed ? "c" : "0", 1);
-	return keys_finish(&k, m, e);
+	return keys_long(m,
+			 (size_t)snprintf(out, ZR_OBJECT_KEY, "%s%s%s", m->key,
+					  *m->key ? "/" : "", m->prefixed ? "c" : "0"),
+			 e);
 }
 
 int zr_name_parse(const struct zr_meta *m, const uint64_t *grid, uint32_t level,

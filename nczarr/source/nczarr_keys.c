@@ -36,7 +36,7 @@ static const json_t *in_either(const struct zr_item *it, const char *lower, cons
 	return NULL;
 }
 
-static const json_t *nczarr_keys_renamed(const json_t *v, const char *now, const char *before)
+static const json_t *nc_renamed(const json_t *v, const char *now, const char *before)
 {
 	const json_t *m = json_get(v, now);
 
@@ -60,12 +60,12 @@ const json_t *zr_nc_array(const struct zr_item *it)
 
 const json_t *zr_nc_dims(const json_t *group)
 {
-	return nczarr_keys_renamed(group, "dimensions", "dims");
+	return nc_renamed(group, "dimensions", "dims");
 }
 
 const json_t *zr_nc_vars(const json_t *group)
 {
-	return nczarr_keys_renamed(group, "arrays", "vars");
+	return nc_renamed(group, "arrays", "vars");
 }
 
 const json_t *zr_nc_groups(const json_t *group)
@@ -80,7 +80,7 @@ const json_t *zr_nc_order(const json_t *group)
 
 const json_t *zr_nc_refs(const json_t *array)
 {
-	return nczarr_keys_renamed(array, "dimension_references", "dimrefs");
+	return nc_renamed(array, "dimension_references", "dimrefs");
 }
 
 bool zr_nc_scalar(const json_t *array)
@@ -147,8 +147,8 @@ int zr_nc_dim(const json_t *v, uint64_t *ret_len, bool *ret_unlimited)
 	return 0;
 }
 
-/* nczarr_keys_release - "4.9.2" as 40902; UINT32_MAX: not a version. */
-static uint32_t nczarr_keys_release(const char *s)
+/* nc_release - "4.9.2" as 40902; UINT32_MAX: not a version. */
+static uint32_t nc_release(const char *s)
 {
 	uint32_t v = 0, part = 0;
 
@@ -182,7 +182,7 @@ void zr_nc_store(const struct zr_tree *t, struct zr_nc *ret)
 	if (json_text_of(json_get(root->attrs, "_NCProperties"), &p) &&
 	    strstr(p.s, "nczarr=")) {
 		at = strstr(p.s, "netcdf=");
-		by = at ? nczarr_keys_release(at + 7) : UINT32_MAX;
+		by = at ? nc_release(at + 7) : UINT32_MAX;
 	}
 	ret->swapped = by <= 40902;
 	ret->old_char = by <= 40900;

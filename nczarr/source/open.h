@@ -21,9 +21,6 @@ bool zr_model_name_ok(const char *s, size_t n);
 
 /* ---- skipped items (gather.c) ---- */
 
-/* zr_full - the arena is at its ceiling. */
-int zr_full(const struct arena *a, struct err *e);
-
 /* zr_note - add a line "<key>: text"; more than ZR_NOTES_MAX are only counted. */
 int zr_note(struct zr_tree *t, const char *key, struct err *e, const char *fmt, ...)
 	NZ_PRINTF(4, 5);

@@ -15,8 +15,7 @@
 #include "base/core/endings.h"
 #include "nczarr/source/source_int.h"
 
-#define ZIP_LOOK_BYTES                                                                         \
-	((uint64_t)64 << 20) /* for the directory of an archive at a bid */
+#define ZIP_LOOK_BYTES ((uint64_t)64 << 20) /* for the directory of an archive at a bid */
 
 /* Metadata documents of a root. */
 static const char *const docs[] = {"zarr.json", ".zgroup", ".zarray", ".zmetadata", ".nczarr"};
@@ -132,90 +131,50 @@ static void zarr_source_release(struct zr_source *s)
 	free(s);
 }
 
-static struct zr_source *new_source(const struct source_options *opts)
+/* zarr_source_make - open a store as a source. It is taken on success only. */
+static int zarr_source_make(struct store *store, bool borrowed, const char *path,
+			    const struct stat *st, const struct source_options *opts,
+			    struct zr_source **ret, struct err *e)
 {
 	struct zr_source *s = alloc_array(1, sizeof(*s));
+	int rc;
 
 	if (!s)
-		return NULL;
+		return err_nomem(e);
 	s->base.ops = &zarr_source_ops;
+	s->base.remote = store->remote;
+	s->base.unlisted = store->unlisted;
+	s->base.ds.st = *st;
 	s->opts = *opts;
 	s->opts.external_root = NULL; /* borrowed, and not used by this source */
+	s->store = store;
+	s->borrowed = borrowed;
+	s->path = strdup(path);
 	arena_init(&s->base.ds.arena, (size_t)u64_min(opts->max_meta_bytes, SIZE_MAX));
-	return s;
-}
-
-static int zarr_source_set_up(struct zr_source *s, const char *path, int fd, struct err *e)
-{
-	s->path = realpath(path, NULL);
-	if (!s->path)
-		s->path = strdup(path);
-	if (!s->path)
-		return err_nomem(e);
-	s->in_dir = S_ISDIR(s->base.ds.st.st_mode);
-	return s->in_dir
-		       ? store_dir_open(fd, &s->store, e)
-		       : store_zip_open(fd, s->opts.max_meta_bytes, &s->store, e);
-}
-
-/* zarr_source_load - load the model and the data half. */
-static int zarr_source_load(struct zr_source *s, struct err *e)
-{
-	int rc;
-
-	s->base.remote = s->store->remote;
-	s->base.unlisted = s->store->unlisted;
-	rc = zr_model(s, e);
+	rc = s->path ? zr_model(s, e) : err_nomem(e);
 	s->opts.unlimited = NULL; /* borrowed until now */
 	s->opts.n_unlimited = 0;
-	return rc < 0 ? rc : zr_data_new(s, &s->data, e);
-}
-
-/* open_remote_zip - a remote archive; file is taken on success. */
-static int open_remote_zip(const struct source_at *at, const struct source_options *opts,
-			   struct source **ret, struct err *e)
-{
-	struct zr_source *s = new_source(opts);
-	int rc;
-
-	if (!s)
-		return err_nomem(e);
-	s->base.ds.st = at->st;
-	s->base.remote = true;
-	s->path = strdup(at->path);
-	rc = s->path ? store_zip_open_blob(at->file, s->opts.max_meta_bytes, &s->store, e)
-		     : err_nomem(e);
 	if (rc == 0)
-		rc = zarr_source_load(s, e);
-	if (rc < 0) {
-		struct store *store = s->store;
-
-		zarr_source_release(s);
-		store_close(store);
-		return rc;
-	}
-	s->file = at->file;
-	*ret = &s->base;
-	return 0;
-}
-
-/* zarr_source_open_tree - open at->store, which is taken on success. */
-static int zarr_source_open_tree(const struct source_at *at, const struct source_options *opts,
-				 struct source **ret, struct err *e)
-{
-	struct zr_source *s = new_source(opts);
-	int rc;
-
-	if (!s)
-		return err_nomem(e);
-	s->store = at->store;
-	s->base.ds.st = at->st;
-	s->path = strdup(at->path);
-	rc = s->path ? zarr_source_load(s, e) : err_nomem(e);
+		rc = zr_data_new(s, &s->data, e);
 	if (rc < 0)
 		zarr_source_release(s);
 	else
-		*ret = &s->base;
+		*ret = s;
+	return rc;
+}
+
+/* open_local - a directory, or an archive. The store has a descriptor of its own. */
+static int open_local(const struct source_at *at, const struct source_options *opts,
+		      struct store **ret, struct err *e)
+{
+	int own = fcntl(at->fd, F_DUPFD_CLOEXEC, 0), rc;
+
+	if (own < 0)
+		return err_sys(e, errno, "cannot duplicate a file descriptor");
+	rc = S_ISDIR(at->st.st_mode) ? store_dir_open(own, ret, e)
+				     : store_zip_open(own, opts->max_meta_bytes, ret, e);
+	if (rc < 0)
+		(void)close(own); /* it was only read from */
 	return rc;
 }
 
@@ -223,36 +182,29 @@ static int zarr_source_open_source(const struct source_at *at,
 				   const struct source_options *opts, struct source **ret,
 				   struct err *e)
 {
-	struct zr_source *s;
-	int own, rc;
+	const bool zip = at->fd < 0 && at->file, local = !zip && !at->store;
+	auto_free char *real = local ? realpath(at->path, NULL) : NULL;
+	struct store *store = zip ? NULL : at->store;
+	struct zr_source *s = NULL;
+	int rc = 0;
 
-	if (at->fd < 0 && at->file)
-		return open_remote_zip(at, opts, ret, e);
-	if (at->store)
-		return zarr_source_open_tree(at, opts, ret, e);
-	s = new_source(opts);
-	own = fcntl(at->fd, F_DUPFD_CLOEXEC, 0);
-	if (!s || own < 0) {
-		rc = s ? err_sys(e, errno, "cannot duplicate a file descriptor") : err_nomem(e);
-		if (own >= 0)
-			(void)close(own); /* it was only read from */
-		free(s);
-		return rc;
-	}
-	s->base.ds.st = at->st;
-	rc = zarr_source_set_up(s, at->path, own, e);
-	if (rc < 0)
-		(void)close(own); /* it was only read from */
-	else
-		rc = zarr_source_load(s, e);
+	if (zip)
+		rc = store_zip_open_blob(at->file, opts->max_meta_bytes, &store, e);
+	else if (local)
+		rc = open_local(at, opts, &store, e);
+	if (rc == 0)
+		rc = zarr_source_make(store, false, real ? real : at->path, &at->st, opts, &s,
+				      e);
 	if (rc < 0) {
-		struct store *store = s->store;
-
-		zarr_source_release(s);
-		store_close(store);
+		if (zip || local)
+			store_close(store);
 		return rc;
 	}
-	(void)close(at->fd); /* taken; the store has one of its own */
+	s->in_dir = local && S_ISDIR(at->st.st_mode);
+	if (zip)
+		s->file = at->file;
+	if (local)
+		(void)close(at->fd); /* taken */
 	*ret = &s->base;
 	return 0;
 }
@@ -260,22 +212,13 @@ static int zarr_source_open_source(const struct source_at *at,
 int zarr_store_open(struct store *store, const char *name, const struct source_options *opts,
 		    struct source **ret, struct err *e)
 {
-	struct zr_source *s = new_source(opts);
-	int rc;
+	const struct stat st = {.st_mode = S_IFDIR | 0755};
+	struct zr_source *s = NULL;
+	int rc = zarr_source_make(store, true, name, &st, opts, &s, e);
 
-	if (!s)
-		return err_nomem(e);
-	s->borrowed = true;
-	s->store = store;
-	s->base.ds.st.st_mode = S_IFDIR | 0755;
-	s->path = strdup(name);
-	rc = s->path ? zarr_source_load(s, e) : err_nomem(e);
-	if (rc < 0) {
-		zarr_source_release(s);
-		return rc;
-	}
-	*ret = &s->base;
-	return 0;
+	if (rc == 0)
+		*ret = &s->base;
+	return rc;
 }
 
 static void zarr_source_close_source(struct source *src)

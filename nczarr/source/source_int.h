@@ -145,6 +145,9 @@ void zr_tree_release(struct zr_tree *t);
  * source can report the error. (gather_walk.c) */
 int zr_remote_bid(struct store *s);
 
+/* zr_full - the error for a NULL from the arena. */
+int zr_full(const struct arena *a, struct err *e);
+
 /* ---- from documents to terms; messages name the error, the caller adds the key ---- */
 
 /* zr_v2_meta, zr_v3_meta - convert an array's document to a zr_meta (array_metadata.c). Shapes and

@@ -51,18 +51,6 @@ const char *zr_nczarr_lacks(const struct dtype *t)
 	return "NCZarr has no such type";
 }
 
-/* fails_492 - whether netCDF-C 4.9.2, which alone reads the old spelling "vars", would reject the
- * dataset because of an array: one without elements, or with a chunk longer than the array. */
-static bool fails_492(const struct zr_metadata *em, const struct ds_array *a)
-{
-	if (a->rank > 0 && (a->n_chunks == 0 || zr_chunk_rows(em->mode, a) > a->shape[0]))
-		return true;
-	for (uint32_t d = 1; d < a->rank; d++)
-		if (a->chunk[d] > a->shape[d])
-			return true;
-	return false;
-}
-
 /* put_dims - the dimensions of a group. rich: for 4.9.3 and later, which support unlimited
  * dimensions and length 0. */
 static void put_dims(struct jw *j, const struct zr_metadata *em, const struct ds_group *g,
@@ -78,10 +66,8 @@ static void put_dims(struct jw *j, const struct zr_metadata *em, const struct ds
 		jw_key(j, dim->name);
 		if (rich && dim->unlimited) {
 			jw_object(j, true);
-			jw_key(j, "size");
-			jw_u64(j, dim->len);
-			jw_key(j, "unlimited");
-			jw_u64(j, 1);
+			jw_u64(jw_key(j, "size"), dim->len);
+			jw_u64(jw_key(j, "unlimited"), 1);
 			jw_end(j);
 		} else {
 			jw_u64(j, dim->len);
@@ -90,25 +76,22 @@ static void put_dims(struct jw *j, const struct zr_metadata *em, const struct ds
 	jw_end(j);
 }
 
+/* put_arrays - rich: all; else without those for which netCDF-C 4.9.2, which alone reads the old
+ * spelling, would reject the dataset: without elements, or with a chunk longer than the array. */
 static void put_arrays(struct jw *j, const struct zr_metadata *em, const struct ds_group *g,
 		       bool rich)
 {
 	jw_array(j, true);
 	for (uint32_t i = 0; i < g->n_arrays && buf_ok(j->out); i++) {
 		const struct ds_array *a = &em->ds->arrays[g->arrays[i]];
+		bool fits = rich || a->rank == 0 ||
+			    (a->n_chunks > 0 && zr_chunk_rows(em->mode, a) <= a->shape[0]);
 
-		if (!em->hidden_arrays[g->arrays[i]] && (rich || !fails_492(em, a)))
+		for (uint32_t d = 1; !rich && d < a->rank; d++)
+			fits = fits && a->chunk[d] <= a->shape[d];
+		if (fits && !em->hidden_arrays[g->arrays[i]])
 			jw_str(j, a->name);
 	}
-	jw_end(j);
-}
-
-static void put_groups(struct jw *j, const struct zr_metadata *em, const struct ds_group *g)
-{
-	jw_array(j, true);
-	for (uint32_t i = 0; i < g->n_groups && buf_ok(j->out); i++)
-		if (!em->hidden_groups[g->groups[i]])
-			jw_str(j, em->ds->groups[g->groups[i]].name);
 	jw_end(j);
 }
 
@@ -117,24 +100,20 @@ void zr_put_nczarr_group(struct jw *j, const struct zr_metadata *em, uint32_t gr
 	const struct ds_group *g = &em->ds->groups[group];
 
 	if (group == 0) {
-		jw_key(j, "_nczarr_superblock");
-		jw_object(j, true);
-		jw_key(j, "version");
-		jw_str(j, "2.0.0");
+		jw_object(jw_key(j, "_nczarr_superblock"), true);
+		jw_str(jw_key(j, "version"), "2.0.0");
 		jw_end(j);
 	}
-	jw_key(j, "_nczarr_group");
-	jw_object(j, false);
-	jw_key(j, "dims");
-	put_dims(j, em, g, false);
-	jw_key(j, "dimensions");
-	put_dims(j, em, g, true);
-	jw_key(j, "vars");
-	put_arrays(j, em, g, false);
-	jw_key(j, "arrays");
-	put_arrays(j, em, g, true);
-	jw_key(j, "groups");
-	put_groups(j, em, g);
+	jw_object(jw_key(j, "_nczarr_group"), false);
+	put_dims(jw_key(j, "dims"), em, g, false);
+	put_dims(jw_key(j, "dimensions"), em, g, true);
+	put_arrays(jw_key(j, "vars"), em, g, false);
+	put_arrays(jw_key(j, "arrays"), em, g, true);
+	jw_array(jw_key(j, "groups"), true);
+	for (uint32_t i = 0; i < g->n_groups && buf_ok(j->out); i++)
+		if (!em->hidden_groups[g->groups[i]])
+			jw_str(j, em->ds->groups[g->groups[i]].name);
+	jw_end(j);
 	jw_end(j);
 }
 
@@ -143,10 +122,8 @@ void zr_put_group_hints(struct jw *j, const struct zr_metadata *em, uint32_t gro
 	const struct ds_group *g = &em->ds->groups[group];
 
 	jw_object(j, false);
-	jw_key(j, "dimensions");
-	put_dims(j, em, g, true);
-	jw_key(j, "order");
-	jw_array(j, true);
+	put_dims(jw_key(j, "dimensions"), em, g, true);
+	jw_array(jw_key(j, "order"), true);
 	for (uint32_t i = 0; i < g->n_arrays && buf_ok(j->out); i++)
 		jw_str(j, em->ds->arrays[g->arrays[i]].name);
 	for (uint32_t i = 0; i < g->n_groups && buf_ok(j->out); i++)
@@ -160,45 +137,35 @@ static void put_dimrefs(struct jw *j, const struct zr_metadata *em, const struct
 {
 	struct buf path;
 
-	buf_init(&path, j->out->max);
 	jw_array(j, true);
 	for (uint32_t d = 0; d < a->rank && buf_ok(j->out); d++) {
 		const struct ds_dim *dim = &em->ds->dims[a->dims[d]];
 
-		buf_clear(&path);
+		buf_init(&path, j->out->max);
 		if (dim->group != 0)
 			ds_group_path(em->ds, dim->group, &path);
 		buf_putc(&path, '/');
 		buf_puts(&path, dim->name);
-		if (buf_ok(&path))
-			jw_text(j, path.data, path.len);
-		else
-			buf_fail(j->out, &path);
+		jw_take_text(j, &path);
 	}
 	jw_end(j);
-	buf_release(&path);
 }
 
 void zr_put_nczarr_array(struct jw *j, const struct zr_metadata *em, const struct ds_array *a)
 {
-	jw_key(j, "_nczarr_array");
-	jw_object(j, false);
-	jw_key(j, "dimrefs");
-	put_dimrefs(j, em, a);
-	jw_key(j, "dimension_references");
-	put_dimrefs(j, em, a);
-	jw_key(j, "storage");
-	jw_str(j, a->rank ? "chunked" : "scalar");
+	jw_object(jw_key(j, "_nczarr_array"), false);
+	put_dimrefs(jw_key(j, "dimrefs"), em, a);
+	put_dimrefs(jw_key(j, "dimension_references"), em, a);
+	jw_str(jw_key(j, "storage"), a->rank ? "chunked" : "scalar");
 	if (a->rank == 0) {
-		jw_key(j, "scalar");
-		jw_u64(j, 1);
+		jw_u64(jw_key(j, "scalar"), 1);
 	}
 	jw_end(j);
 }
 
-/* metadata_nczarr_put_type - the netCDF type of an attribute's JSON. If there is none, the JSON is
+/* nc_put_type - the netCDF type of an attribute's JSON. If there is none, the JSON is
  * presented as a string. */
-static void metadata_nczarr_put_type(struct jw *j, const struct ds_attr *at)
+static void nc_put_type(struct jw *j, const struct ds_attr *at)
 {
 	const struct dtype *t = &at->type;
 	bool text = t->kind == DT_VSTRING || (t->kind == DT_STRING && at->rank > 0);
@@ -245,38 +212,19 @@ static void put_types(struct jw *j, const struct zr_metadata *em, const struct d
 		if (zr_attr_skipped(em, &attrs[i], of_array))
 			continue;
 		jw_key(j, attrs[i].name);
-		metadata_nczarr_put_type(j, &attrs[i]);
+		nc_put_type(j, &attrs[i]);
 	}
 }
 
-static void begin_types(struct jw *j)
+void zr_put_nczarr_types(struct jw *j, const struct zr_metadata *em,
+			 const struct ds_attr *attrs, uint32_t n, const struct ds_attr *more,
+			 bool of_array)
 {
-	jw_key(j, "_nczarr_attr");
-	jw_object(j, false);
-	jw_key(j, "types");
-	jw_object(j, true);
-}
-
-static void end_types(struct jw *j)
-{
-	jw_end(j);
-	jw_end(j);
-}
-
-void zr_put_nczarr_types(struct jw *j, const struct zr_metadata *em, const struct ds_array *a,
-			 const struct ds_attr *more)
-{
-	begin_types(j);
-	put_types(j, em, a->attrs, a->n_attrs, true);
+	jw_object(jw_key(j, "_nczarr_attr"), false);
+	jw_object(jw_key(j, "types"), true);
+	put_types(j, em, attrs, n, of_array);
 	if (more)
-		put_types(j, em, more, 1, true);
-	end_types(j);
-}
-
-void zr_put_nczarr_group_types(struct jw *j, const struct zr_metadata *em,
-			       const struct ds_group *g)
-{
-	begin_types(j);
-	put_types(j, em, g->attrs, g->n_attrs, false);
-	end_types(j);
+		put_types(j, em, more, 1, of_array);
+	jw_end(j);
+	jw_end(j);
 }

@@ -7,35 +7,8 @@
 #include <string.h>
 
 #include "codecs/vlen/vlen.h"
+#include "nczarr/dtype.h"
 #include "nczarr/view/metadata_values.h"
-
-static void metadata_v2_put_numbers(struct jw *j, const uint64_t *v, uint32_t n)
-{
-	jw_array(j, true);
-	for (uint32_t i = 0; i < n; i++)
-		jw_u64(j, v[i]);
-	jw_end(j);
-}
-
-static char kind_letter(enum dt_kind kind)
-{
-	switch (kind) {
-	case DT_BOOL:
-		return 'b';
-	case DT_INT:
-		return 'i';
-	case DT_UINT:
-		return 'u';
-	case DT_FLOAT:
-		return 'f';
-	case DT_COMPLEX:
-		return 'c';
-	case DT_STRING:
-		return 'S';
-	default:
-		return 'V';
-	}
-}
 
 void zr_dtype_text(struct buf *b, const struct dtype *t, bool big)
 {
@@ -45,7 +18,7 @@ void zr_dtype_text(struct buf *b, const struct dtype *t, bool big)
 		   !ordered ? '|'
 		   : big    ? '>'
 			    : '<',
-		   kind_letter(t->kind), t->size);
+		   zr_dtype_letter(t->kind), t->size);
 }
 
 /* put_simple - a dtype other than a compound, as a JSON string. */
@@ -55,11 +28,7 @@ static void put_simple(struct jw *j, const struct dtype *t)
 
 	buf_init(&b, 32);
 	zr_dtype_text(&b, t, t->big_endian);
-	if (buf_ok(&b))
-		jw_text(j, b.data, b.len);
-	else
-		buf_fail(j->out, &b);
-	buf_release(&b);
+	jw_take_text(j, &b);
 }
 
 void zr_put_dtype(struct jw *j, const struct dtype *t)
@@ -75,8 +44,12 @@ void zr_put_dtype(struct jw *j, const struct dtype *t)
 		jw_array(j, true);
 		jw_str(j, f->name);
 		zr_put_dtype(j, &f->type);
-		if (f->rank > 0)
-			metadata_v2_put_numbers(j, f->dims, f->rank);
+		if (f->rank > 0) {
+			jw_array(j, true);
+			for (uint32_t d = 0; d < f->rank; d++)
+				jw_u64(j, f->dims[d]);
+			jw_end(j);
+		}
 		jw_end(j);
 	}
 	jw_end(j);
@@ -96,20 +69,8 @@ static struct dtype presented_type(const struct zr_metadata *em, const struct ds
 	return t;
 }
 
-static void put_array_dtype(struct jw *j, const struct zr_metadata *em,
-			    const struct ds_array *a, const struct dtype *t)
-{
-	if (dt_is_vlen(t))
-		jw_str(j, "|O");
-	else if (em->mode == ZARR_NCZARR && dt_is_char(t) && a->type.kind == DT_STRING)
-		jw_str(j, ">S1"); /* netCDF-C distinguishes char from a string of one byte by the
-				   * '>' */
-	else
-		zr_put_dtype(j, t);
-}
-
-/* metadata_v2_put_codec - {"id": ..., parameters} of one filter. */
-static void metadata_v2_put_codec(struct jw *j, const struct codec_spec *spec, size_t elem_size)
+/* v2_put_codec - {"id": ..., parameters} of one filter. */
+static void v2_put_codec(struct jw *j, const struct codec_spec *spec, size_t elem_size)
 {
 	const struct codec_ops *ops = codec_find(spec->h5_id);
 	struct buf b;
@@ -123,11 +84,7 @@ static void metadata_v2_put_codec(struct jw *j, const struct codec_spec *spec, s
 	if (ops->zarr2_params)
 		ops->zarr2_params(spec, elem_size, &b);
 	buf_putc(&b, '}');
-	if (buf_ok(&b))
-		jw_raw(j, b.data, b.len);
-	else
-		buf_fail(j->out, &b);
-	buf_release(&b);
+	jw_take_raw(j, &b);
 }
 
 /* n_filters - number of filters of the chain in "filters". The last one is the compressor if it is
@@ -151,24 +108,22 @@ static void put_filters(struct jw *j, const struct plan *plan, const struct dtyp
 	jw_array(j, true);
 	if (dt_is_vlen(t)) {
 		jw_object(j, true);
-		jw_key(j, "id");
-		jw_str(j, codec_vlen_id(t->kind == DT_VSTRING ? CODEC_VLEN_UTF8
-							      : CODEC_VLEN_ARRAY));
+		jw_str(jw_key(j, "id"),
+		       codec_vlen_id(t->kind == DT_VSTRING ? CODEC_VLEN_UTF8
+							   : CODEC_VLEN_ARRAY));
 		if (t->kind == DT_VLEN && t->base) {
-			jw_key(j, "dtype");
-			put_simple(j, t->base);
+			put_simple(jw_key(j, "dtype"), t->base);
 		}
 		jw_end(j);
 	} else {
 		for (uint32_t i = 0; i < n; i++)
-			metadata_v2_put_codec(j, &plan->chain.specs[i], t->size);
+			v2_put_codec(j, &plan->chain.specs[i], t->size);
 	}
 	jw_end(j);
 }
 
-static void metadata_v2_put_fill(struct jw *j, const struct zr_metadata *em,
-				 const struct ds_array *a, const struct plan *plan,
-				 const struct dtype *t)
+static void v2_put_fill(struct jw *j, const struct zr_metadata *em, const struct ds_array *a,
+			const struct plan *plan, const struct dtype *t)
 {
 	bool nczarr = em->mode == ZARR_NCZARR;
 
@@ -214,48 +169,35 @@ static void put_zarray(struct jw *j, const struct zr_metadata *em, uint32_t ord)
 	uint32_t n = n_filters(&plan->chain);
 
 	jw_object(j, false);
-	jw_key(j, "chunks");
-	put_shape(j, em, a, a->chunk, a->rank ? zr_chunk_rows(em->mode, a) : 1);
+	put_shape(jw_key(j, "chunks"), em, a, a->chunk,
+		  a->rank ? zr_chunk_rows(em->mode, a) : 1);
 	jw_key(j, "compressor");
 	if (n < plan->chain.n)
-		metadata_v2_put_codec(j, &plan->chain.specs[n], t.size);
+		v2_put_codec(j, &plan->chain.specs[n], t.size);
 	else
 		jw_null(j);
 	if (em->grids[ord].keys.nested) {
-		jw_key(j, "dimension_separator");
-		jw_str(j, "/");
+		jw_str(jw_key(j, "dimension_separator"), "/");
 	}
 	jw_key(j, "dtype");
-	put_array_dtype(j, em, a, &t);
-	jw_key(j, "fill_value");
-	metadata_v2_put_fill(j, em, a, plan, &t);
-	jw_key(j, "filters");
-	put_filters(j, plan, &t);
-	jw_key(j, "order");
-	jw_str(j, "C");
-	jw_key(j, "shape");
-	put_shape(j, em, a, a->shape, a->rank ? a->shape[0] : 1);
-	jw_key(j, "zarr_format");
-	jw_u64(j, 2);
+	if (dt_is_vlen(&t))
+		jw_str(j, "|O");
+	else if (em->mode == ZARR_NCZARR && dt_is_char(&t) && a->type.kind == DT_STRING)
+		jw_str(j, ">S1"); /* netCDF-C distinguishes char from a string of one byte by
+				   * the '>' */
+	else
+		zr_put_dtype(j, &t);
+	v2_put_fill(jw_key(j, "fill_value"), em, a, plan, &t);
+	put_filters(jw_key(j, "filters"), plan, &t);
+	jw_str(jw_key(j, "order"), "C");
+	put_shape(jw_key(j, "shape"), em, a, a->shape, a->rank ? a->shape[0] : 1);
+	jw_u64(jw_key(j, "zarr_format"), 2);
 	if (em->mode == ZARR_NCZARR)
 		zr_put_nczarr_array(j, em, a);
 	jw_end(j);
 }
 
-static void metadata_v2_put_dimension_names(struct jw *j, const struct zr_metadata *em,
-					    const struct ds_array *a)
-{
-	jw_key(j, "_ARRAY_DIMENSIONS");
-	jw_array(j, true);
-	for (uint32_t d = 0; d < a->rank; d++)
-		jw_str(j, em->ds->dims[a->dims[d]].name);
-	if (a->rank == 0 && em->mode == ZARR_NCZARR)
-		jw_str(j, "_scalar_");
-	jw_end(j);
-}
-
-static void metadata_v2_put_array_attrs(struct jw *j, const struct zr_metadata *em,
-					uint32_t ord)
+static void v2_put_array_attrs(struct jw *j, const struct zr_metadata *em, uint32_t ord)
 {
 	const struct ds_array *a = &em->ds->arrays[ord];
 	struct ds_attr room;
@@ -266,37 +208,22 @@ static void metadata_v2_put_array_attrs(struct jw *j, const struct zr_metadata *
 	zr_put_attrs(j, em, a->attrs, a->n_attrs, true, em->plans[ord].fill_declared);
 	if (quant)
 		zr_put_attrs(j, em, quant, 1, true, false);
-	if (em->mode != ZARR_NOXARRAY)
-		metadata_v2_put_dimension_names(j, em, a);
+	if (em->mode != ZARR_NOXARRAY) {
+		jw_array(jw_key(j, "_ARRAY_DIMENSIONS"), true);
+		for (uint32_t d = 0; d < a->rank; d++)
+			jw_str(j, em->ds->dims[a->dims[d]].name);
+		if (a->rank == 0 && em->mode == ZARR_NCZARR)
+			jw_str(j, "_scalar_");
+		jw_end(j);
+	}
 	if (em->mode == ZARR_NCZARR)
-		zr_put_nczarr_types(j, em, a, quant);
+		zr_put_nczarr_types(j, em, a->attrs, a->n_attrs, quant, true);
 	jw_end(j);
 }
 
-static void put_group_attrs(struct jw *j, const struct zr_metadata *em, uint32_t ord)
-{
-	const struct ds_group *g = &em->ds->groups[ord];
-
-	jw_object(j, false);
-	zr_put_attrs(j, em, g->attrs, g->n_attrs, false, false);
-	if (em->mode == ZARR_NCZARR)
-		zr_put_nczarr_group_types(j, em, g);
-	jw_end(j);
-}
-
-static void put_zgroup(struct jw *j, const struct zr_metadata *em, uint32_t ord)
-{
-	jw_object(j, false);
-	jw_key(j, "zarr_format");
-	jw_u64(j, 2);
-	if (em->mode == ZARR_NCZARR)
-		zr_put_nczarr_group(j, em, ord);
-	jw_end(j);
-}
-
-/* metadata_v2_put_member - one document inside .zmetadata; path "/" is the root. */
-static void metadata_v2_put_member(struct jw *j, const struct zr_metadata *em, struct buf *path,
-				   enum zr_doc doc, uint32_t ord)
+/* v2_put_member - one document inside .zmetadata; path "/" is the root. */
+static void v2_put_member(struct jw *j, const struct zr_metadata *em, struct buf *path,
+			  enum zr_doc doc, uint32_t ord)
 {
 	size_t len = path->len;
 
@@ -308,8 +235,7 @@ static void metadata_v2_put_member(struct jw *j, const struct zr_metadata *em, s
 		buf_fail(j->out, path);
 		return;
 	}
-	jw_key(j, (const char *)path->data + 1);
-	zr_put_v2(j, em, doc, ord);
+	zr_put_v2(jw_key(j, (const char *)path->data + 1), em, doc, ord);
 	path->len = len;
 }
 
@@ -319,39 +245,47 @@ static void put_zmetadata(struct jw *j, const struct zr_metadata *em)
 
 	buf_init(&path, j->out->max);
 	jw_object(j, false);
-	jw_key(j, "metadata");
-	jw_object(j, false);
+	jw_object(jw_key(j, "metadata"), false);
 	for (uint32_t g = 0; g < em->ds->n_groups && buf_ok(j->out); g++) {
 		if (em->hidden_groups[g])
 			continue;
 		buf_clear(&path);
 		ds_group_path(em->ds, g, &path);
-		metadata_v2_put_member(j, em, &path, ZR_DOC_GROUP_ATTRS, g);
-		metadata_v2_put_member(j, em, &path, ZR_DOC_ZGROUP, g);
+		v2_put_member(j, em, &path, ZR_DOC_GROUP_ATTRS, g);
+		v2_put_member(j, em, &path, ZR_DOC_ZGROUP, g);
 	}
 	for (uint32_t a = 0; a < em->ds->n_arrays && buf_ok(j->out); a++) {
 		if (em->hidden_arrays[a])
 			continue;
 		buf_clear(&path);
 		ds_array_path(em->ds, a, &path);
-		metadata_v2_put_member(j, em, &path, ZR_DOC_ZARRAY, a);
-		metadata_v2_put_member(j, em, &path, ZR_DOC_ARRAY_ATTRS, a);
+		v2_put_member(j, em, &path, ZR_DOC_ZARRAY, a);
+		v2_put_member(j, em, &path, ZR_DOC_ARRAY_ATTRS, a);
 	}
 	jw_end(j);
-	jw_key(j, "zarr_consolidated_format");
-	jw_u64(j, 1);
+	jw_u64(jw_key(j, "zarr_consolidated_format"), 1);
 	jw_end(j);
 	buf_release(&path);
 }
 
 void zr_put_v2(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint32_t ord)
 {
+	const struct ds_group *g = &em->ds->groups[zr_doc_of_group(doc) ? ord : 0];
+
 	switch (doc) {
 	case ZR_DOC_ZGROUP:
-		put_zgroup(j, em, ord);
+		jw_object(j, false);
+		jw_u64(jw_key(j, "zarr_format"), 2);
+		if (em->mode == ZARR_NCZARR)
+			zr_put_nczarr_group(j, em, ord);
+		jw_end(j);
 		break;
 	case ZR_DOC_GROUP_ATTRS:
-		put_group_attrs(j, em, ord);
+		jw_object(j, false);
+		zr_put_attrs(j, em, g->attrs, g->n_attrs, false, false);
+		if (em->mode == ZARR_NCZARR)
+			zr_put_nczarr_types(j, em, g->attrs, g->n_attrs, NULL, false);
+		jw_end(j);
 		break;
 	case ZR_DOC_ZMETADATA:
 		put_zmetadata(j, em);
@@ -360,7 +294,7 @@ void zr_put_v2(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint
 		put_zarray(j, em, ord);
 		break;
 	case ZR_DOC_ARRAY_ATTRS:
-		metadata_v2_put_array_attrs(j, em, ord);
+		v2_put_array_attrs(j, em, ord);
 		break;
 	default:
 		j->out->failed = true; /* not of this format */

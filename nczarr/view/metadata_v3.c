@@ -12,16 +12,15 @@
 #include "base/core/endian.h"
 #include "base/core/half.h"
 #include "codecs/spec/spec.h"
+#include "nczarr/dtype.h"
 #include "nczarr/view/metadata_values.h"
 
 /* begin_named, end_named - {"name": ..., "configuration": {...}}, an extension. */
 static void begin_named(struct jw *j, const char *name)
 {
 	jw_object(j, true);
-	jw_key(j, "name");
-	jw_str(j, name);
-	jw_key(j, "configuration");
-	jw_object(j, true);
+	jw_str(jw_key(j, "name"), name);
+	jw_object(jw_key(j, "configuration"), true);
 }
 
 static void end_named(struct jw *j)
@@ -30,9 +29,9 @@ static void end_named(struct jw *j)
 	jw_end(j);
 }
 
-/* metadata_v3_put_lengths - v times w, if given, and the additional dimension. */
-static void metadata_v3_put_lengths(struct jw *j, const struct ds_array *a, const uint64_t *v,
-				    const uint64_t *w, const struct zr_type3 *t)
+/* v3_put_lengths - v times w, if given, and the additional dimension. */
+static void v3_put_lengths(struct jw *j, const struct ds_array *a, const uint64_t *v,
+			   const uint64_t *w, const struct zr_type3 *t)
 {
 	jw_array(j, true);
 	for (uint32_t d = 0; d < a->rank; d++)
@@ -42,29 +41,7 @@ static void metadata_v3_put_lengths(struct jw *j, const struct ds_array *a, cons
 	jw_end(j);
 }
 
-static void put_chunk_grid(struct jw *j, const struct zr_metadata *em, uint32_t ord,
-			   const struct zr_type3 *t)
-{
-	const struct ds_array *a = &em->ds->arrays[ord];
-
-	jw_key(j, "chunk_grid");
-	begin_named(j, "regular");
-	jw_key(j, "chunk_shape");
-	metadata_v3_put_lengths(j, a, a->chunk, em->grids[ord].per, t);
-	end_named(j);
-}
-
-static void put_key_encoding(struct jw *j, const struct zr_keys *keys)
-{
-	jw_key(j, "chunk_key_encoding");
-	begin_named(j, keys->lead ? "default" : "v2");
-	jw_key(j, "separator");
-	jw_str(j, keys->nested ? "/" : ".");
-	end_named(j);
-}
-
-static void metadata_v3_put_fill(struct jw *j, const struct ds_array *a,
-				 const struct zr_type3 *t)
+static void v3_put_fill(struct jw *j, const struct ds_array *a, const struct zr_type3 *t)
 {
 	jw_key(j, "fill_value");
 	if (a->type.kind == DT_VSTRING)
@@ -77,12 +54,11 @@ static void metadata_v3_put_fill(struct jw *j, const struct ds_array *a,
 		jw_u64(j, 0); /* no chunk is absent */
 }
 
-/* metadata_v3_put_name - {"name": ...}: an extension without a configuration. */
-static void metadata_v3_put_name(struct jw *j, const char *name)
+/* v3_put_name - {"name": ...}: an extension without a configuration. */
+static void v3_put_name(struct jw *j, const char *name)
 {
 	jw_object(j, true);
-	jw_key(j, "name");
-	jw_str(j, name);
+	jw_str(jw_key(j, "name"), name);
 	jw_end(j);
 }
 
@@ -90,8 +66,7 @@ static void metadata_v3_put_name(struct jw *j, const char *name)
 static void put_bytes(struct jw *j, bool big)
 {
 	begin_named(j, "bytes");
-	jw_key(j, "endian");
-	jw_str(j, big ? "big" : "little");
+	jw_str(jw_key(j, "endian"), big ? "big" : "little");
 	end_named(j);
 }
 
@@ -99,31 +74,29 @@ static void put_bytes(struct jw *j, bool big)
 static void put_serializer(struct jw *j, const struct dtype *t)
 {
 	if (t->kind == DT_VSTRING)
-		metadata_v3_put_name(j, "vlen-utf8");
+		v3_put_name(j, "vlen-utf8");
 	else if (t->kind == DT_VLEN)
-		metadata_v3_put_name(j, "vlen-bytes");
+		v3_put_name(j, "vlen-bytes");
 	else if (t->size > 1)
 		put_bytes(j, t->big_endian);
 	else
-		metadata_v3_put_name(j, "bytes");
+		v3_put_name(j, "bytes");
 }
 
-/* metadata_v3_put_codec - one filter by its name and with its parameters in Zarr v3. */
-static void metadata_v3_put_codec(struct jw *j, const struct codec_spec *spec, size_t elem_size)
+/* v3_put_codec - one filter by its name and with its parameters in Zarr v3. */
+static void v3_put_codec(struct jw *j, const struct codec_spec *spec, size_t elem_size)
 {
 	struct buf b;
 
 	buf_init(&b, 8192);
-	if (codec_spec_json3(spec, elem_size, &b) && buf_ok(&b))
-		jw_raw(j, b.data, b.len);
-	else
-		buf_fail(j->out, &b); /* plans have no such codec */
-	buf_release(&b);
+	if (!codec_spec_json3(spec, elem_size, &b))
+		b.failed = true; /* plans have no such codec */
+	jw_take_raw(j, &b);
 }
 
-/* metadata_v3_put_codecs - codecs of elements, the one from elements to bytes, codecs of bytes. */
-static void metadata_v3_put_codecs(struct jw *j, const struct zr_metadata *em, uint32_t ord,
-				   const struct zr_type3 *t)
+/* v3_put_codecs - codecs of elements, the one from elements to bytes, codecs of bytes. */
+static void v3_put_codecs(struct jw *j, const struct zr_metadata *em, uint32_t ord,
+			  const struct zr_type3 *t)
 {
 	const struct codec_chain *chain = &em->plans[ord].chain;
 	size_t elem_size = em->ds->arrays[ord].type.size;
@@ -135,11 +108,11 @@ static void metadata_v3_put_codecs(struct jw *j, const struct zr_metadata *em, u
 
 		if (!ops || !ops->elements)
 			break;
-		metadata_v3_put_codec(j, &chain->specs[i], elem_size);
+		v3_put_codec(j, &chain->specs[i], elem_size);
 	}
 	put_serializer(j, &t->type);
 	for (; i < chain->n; i++)
-		metadata_v3_put_codec(j, &chain->specs[i], elem_size);
+		v3_put_codec(j, &chain->specs[i], elem_size);
 	jw_end(j);
 }
 
@@ -151,28 +124,15 @@ static void put_sharded(struct jw *j, const struct zr_metadata *em, uint32_t ord
 
 	jw_array(j, true);
 	begin_named(j, "sharding_indexed");
-	jw_key(j, "chunk_shape");
-	metadata_v3_put_lengths(j, a, a->chunk, NULL, t);
-	jw_key(j, "codecs");
-	metadata_v3_put_codecs(j, em, ord, t);
-	jw_key(j, "index_codecs");
-	jw_array(j, true);
+	v3_put_lengths(jw_key(j, "chunk_shape"), a, a->chunk, NULL, t);
+	v3_put_codecs(jw_key(j, "codecs"), em, ord, t);
+	jw_array(jw_key(j, "index_codecs"), true);
 	put_bytes(j, false);
-	metadata_v3_put_name(j, "crc32c");
+	v3_put_name(j, "crc32c");
 	jw_end(j);
-	jw_key(j, "index_location");
-	jw_str(j, "end");
+	jw_str(jw_key(j, "index_location"), "end");
 	end_named(j);
 	jw_end(j);
-}
-
-/* metadata_v3_taken - whether the dataset has a dimension of this name. */
-static bool metadata_v3_taken(const struct dataset *ds, const char *name)
-{
-	for (uint32_t d = 0; d < ds->n_dims; d++)
-		if (strcmp(ds->dims[d].name, name) == 0)
-			return true;
-	return false;
 }
 
 /* put_added_name - name of the additional dimension: the same for all of one length. */
@@ -182,20 +142,21 @@ static void put_added_name(struct jw *j, const struct dataset *ds, const struct 
 	char name[32];
 	int n = snprintf(name, sizeof(name), "%s%" PRIu32, what, t->size);
 
-	while (n > 0 && n + 1 < (int)sizeof(name) && metadata_v3_taken(ds, name)) {
-		name[n++] = '_';
-		name[n] = '\0';
-	}
+	for (uint32_t d = 0; d < ds->n_dims && n + 1 < (int)sizeof(name); d++)
+		if (strcmp(ds->dims[d].name, name) == 0) { /* another one: start over */
+			name[n++] = '_';
+			name[n] = '\0';
+			d = UINT32_MAX;
+		}
 	jw_str(j, name);
 }
 
-static void metadata_v3_put_dimension_names(struct jw *j, const struct zr_metadata *em,
-					    const struct ds_array *a, const struct zr_type3 *t)
+static void v3_put_dimension_names(struct jw *j, const struct zr_metadata *em,
+				   const struct ds_array *a, const struct zr_type3 *t)
 {
 	if (em->mode == ZARR_NOXARRAY)
 		return;
-	jw_key(j, "dimension_names");
-	jw_array(j, true);
+	jw_array(jw_key(j, "dimension_names"), true);
 	for (uint32_t d = 0; d < a->rank; d++)
 		jw_str(j, em->ds->dims[a->dims[d]].name);
 	if (t->bytes)
@@ -203,16 +164,15 @@ static void metadata_v3_put_dimension_names(struct jw *j, const struct zr_metada
 	jw_end(j);
 }
 
-static void metadata_v3_put_array_attrs(struct jw *j, const struct zr_metadata *em,
-					uint32_t ord, const struct zr_type3 *t)
+static void v3_put_array_attrs(struct jw *j, const struct zr_metadata *em, uint32_t ord,
+			       const struct zr_type3 *t)
 {
 	const struct ds_array *a = &em->ds->arrays[ord];
 	struct ds_attr room;
 	int32_t value;
 	const struct ds_attr *quant = zr_quant_attr(a, &em->plans[ord], &value, &room);
 
-	jw_key(j, "attributes");
-	jw_object(j, false);
+	jw_object(jw_key(j, "attributes"), false);
 	zr_put_attrs3(j, em, a, t);
 	if (quant)
 		zr_put_attrs(j, em, quant, 1, true, false);
@@ -222,15 +182,14 @@ static void metadata_v3_put_array_attrs(struct jw *j, const struct zr_metadata *
 static void begin_node(struct jw *j, const char *type)
 {
 	jw_object(j, false);
-	jw_key(j, "zarr_format");
-	jw_u64(j, 3);
-	jw_key(j, "node_type");
-	jw_str(j, type);
+	jw_u64(jw_key(j, "zarr_format"), 3);
+	jw_str(jw_key(j, "node_type"), type);
 }
 
-static void metadata_v3_put_array(struct jw *j, const struct zr_metadata *em, uint32_t ord)
+static void v3_put_array(struct jw *j, const struct zr_metadata *em, uint32_t ord)
 {
 	const struct ds_array *a = &em->ds->arrays[ord];
+	const struct zr_grid *g = &em->grids[ord];
 	struct zr_type3 t;
 
 	if (zr_type3_of(&a->type, &t)) {
@@ -238,20 +197,22 @@ static void metadata_v3_put_array(struct jw *j, const struct zr_metadata *em, ui
 		return;
 	}
 	begin_node(j, "array");
-	jw_key(j, "shape");
-	metadata_v3_put_lengths(j, a, a->shape, NULL, &t);
-	jw_key(j, "data_type");
-	jw_str(j, t.name);
-	put_chunk_grid(j, em, ord, &t);
-	put_key_encoding(j, &em->grids[ord].keys);
-	metadata_v3_put_fill(j, a, &t);
+	v3_put_lengths(jw_key(j, "shape"), a, a->shape, NULL, &t);
+	jw_str(jw_key(j, "data_type"), t.name);
+	begin_named(jw_key(j, "chunk_grid"), "regular");
+	v3_put_lengths(jw_key(j, "chunk_shape"), a, a->chunk, g->per, &t);
+	end_named(j);
+	begin_named(jw_key(j, "chunk_key_encoding"), g->keys.lead ? "default" : "v2");
+	jw_str(jw_key(j, "separator"), g->keys.nested ? "/" : ".");
+	end_named(j);
+	v3_put_fill(j, a, &t);
 	jw_key(j, "codecs");
-	if (em->grids[ord].per)
+	if (g->per)
 		put_sharded(j, em, ord, &t);
 	else
-		metadata_v3_put_codecs(j, em, ord, &t);
-	metadata_v3_put_array_attrs(j, em, ord, &t);
-	metadata_v3_put_dimension_names(j, em, a, &t);
+		v3_put_codecs(j, em, ord, &t);
+	v3_put_array_attrs(j, em, ord, &t);
+	v3_put_dimension_names(j, em, a, &t);
 	jw_end(j);
 }
 
@@ -261,15 +222,14 @@ static void begin_group(struct jw *j, const struct zr_metadata *em, uint32_t ord
 	const struct ds_group *g = &em->ds->groups[ord];
 
 	begin_node(j, "group");
-	jw_key(j, "attributes");
-	jw_object(j, false);
+	jw_object(jw_key(j, "attributes"), false);
 	zr_put_attrs(j, em, g->attrs, g->n_attrs, false, false);
 	jw_end(j);
 }
 
-/* metadata_v3_put_path - the key of a node in consolidated metadata: its path without the first
+/* v3_put_path - the key of a node in consolidated metadata: its path without the first
  * '/'. */
-static bool metadata_v3_put_path(struct jw *j, struct buf *path)
+static bool v3_put_path(struct jw *j, struct buf *path)
 {
 	buf_putc(path, '\0');
 	if (!buf_ok(path)) {
@@ -291,7 +251,7 @@ static void put_children(struct jw *j, const struct zr_metadata *em, uint32_t gr
 			continue;
 		buf_clear(path);
 		ds_group_path(em->ds, g->groups[i], path);
-		if (!metadata_v3_put_path(j, path))
+		if (!v3_put_path(j, path))
 			return;
 		begin_group(j, em, g->groups[i]);
 		jw_end(j);
@@ -301,9 +261,9 @@ static void put_children(struct jw *j, const struct zr_metadata *em, uint32_t gr
 			continue;
 		buf_clear(path);
 		ds_array_path(em->ds, g->arrays[i], path);
-		if (!metadata_v3_put_path(j, path))
+		if (!v3_put_path(j, path))
 			return;
-		metadata_v3_put_array(j, em, g->arrays[i]);
+		v3_put_array(j, em, g->arrays[i]);
 	}
 }
 
@@ -314,14 +274,10 @@ static void put_consolidated(struct jw *j, const struct zr_metadata *em)
 	struct buf path;
 
 	buf_init(&path, j->out->max);
-	jw_key(j, "consolidated_metadata");
-	jw_object(j, false);
-	jw_key(j, "kind");
-	jw_str(j, "inline");
-	jw_key(j, "must_understand");
-	jw_bool(j, false);
-	jw_key(j, "metadata");
-	jw_object(j, false);
+	jw_object(jw_key(j, "consolidated_metadata"), false);
+	jw_str(jw_key(j, "kind"), "inline");
+	jw_bool(jw_key(j, "must_understand"), false);
+	jw_object(jw_key(j, "metadata"), false);
 	for (uint32_t g = 0; g < em->ds->n_groups && buf_ok(j->out); g++)
 		if (!em->hidden_groups[g])
 			put_children(j, em, g, &path);
@@ -343,7 +299,7 @@ void zr_put_v3(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint
 		jw_end(j);
 		break;
 	case ZR_DOC_ARRAY_JSON:
-		metadata_v3_put_array(j, em, ord);
+		v3_put_array(j, em, ord);
 		break;
 	default:
 		j->out->failed = true; /* not of this format */
@@ -361,35 +317,28 @@ void zr_put_v3(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint
 #define NUMPY_DTYPE "numpy_dtype"
 #define DTYPE_MAX ((size_t)1 << 20)
 
-/* put_real - base64 of a little-endian double, as from struct.pack('<d', v). */
-static void put_real(struct jw *j, double v)
-{
-	uint8_t bytes[8];
-
-	put_le64(bytes, f64_bits(v));
-	jw_base64(j, bytes, sizeof(bytes));
-}
-
 /* put_fill_attr - the member _FillValue of an array presented as type t, in xarray's form. */
 static void put_fill_attr(struct jw *j, const struct ds_array *a, const struct ds_attr *at,
-		     const struct zr_type3 *t)
+			  const struct zr_type3 *t)
 {
 	const bool number =
 		t->type.kind == DT_INT || t->type.kind == DT_UINT || t->type.kind == DT_BOOL;
+	uint8_t bytes[8];
 	double v;
 
 	if (at->n != 1)
 		return;
 	if (dt_is_char(&a->type) && at->type.kind == DT_STRING) {
-		jw_key(j, at->name);
-		jw_u64(j, at->strings[0].len ? (uint8_t)at->strings[0].s[0] : 0);
+		jw_u64(jw_key(j, at->name),
+		       at->strings[0].len ? (uint8_t)at->strings[0].s[0] : 0);
 	} else if (t->type.kind == a->type.kind && zr_attr_real(at, &v) &&
 		   (t->type.kind == DT_FLOAT || (number && isfinite(v)))) {
+		put_le64(bytes, f64_bits(v)); /* as struct.pack('<d', v) */
 		jw_key(j, at->name);
 		if (number)
 			zr_put_attr(j, at, true, true);
 		else
-			put_real(j, v);
+			jw_base64(j, bytes, sizeof(bytes));
 	}
 }
 
@@ -406,12 +355,7 @@ static void put_numpy_dtype(struct jw *j, const struct dtype *t)
 		zr_put_dtype(&inner, shown);
 	else
 		zr_dtype_text(&text, shown, shown->big_endian);
-	jw_key(j, NUMPY_DTYPE);
-	if (buf_ok(&text))
-		jw_text(j, text.data, text.len);
-	else
-		buf_fail(j->out, &text);
-	buf_release(&text);
+	jw_take_text(jw_key(j, NUMPY_DTYPE), &text);
 }
 
 void zr_put_attrs3(struct jw *j, const struct zr_metadata *em, const struct ds_array *a,
@@ -434,32 +378,9 @@ void zr_put_attrs3(struct jw *j, const struct zr_metadata *em, const struct ds_a
 /* Type names that all readers of Zarr v3 know. An unknown type breaks more than its array:
  * zarr-python opens no group with it in consolidated metadata. */
 
-static const struct {
-	enum dt_kind kind;
-	uint32_t size;
-	const char *name;
-} plain[] = {
-	{DT_BOOL, 1, "bool"},         {DT_INT, 1, "int8"},
-	{DT_INT, 2, "int16"},         {DT_INT, 4, "int32"},
-	{DT_INT, 8, "int64"},         {DT_UINT, 1, "uint8"},
-	{DT_UINT, 2, "uint16"},       {DT_UINT, 4, "uint32"},
-	{DT_UINT, 8, "uint64"},       {DT_FLOAT, 2, "float16"},
-	{DT_FLOAT, 4, "float32"},     {DT_FLOAT, 8, "float64"},
-	{DT_COMPLEX, 8, "complex64"}, {DT_COMPLEX, 16, "complex128"},
-	{DT_VSTRING, 0, "string"},    {DT_VLEN, 0, "bytes"},
-};
-
-static const char *plain_name(const struct dtype *t)
-{
-	for (size_t i = 0; i < ARRAY_LEN(plain); i++)
-		if (plain[i].kind == t->kind && plain[i].size == t->size)
-			return plain[i].name;
-	return NULL;
-}
-
 int zr_type3_of(const struct dtype *t, struct zr_type3 *ret)
 {
-	*ret = (struct zr_type3){.name = plain_name(t), .type = *t};
+	*ret = (struct zr_type3){.name = zr_dtype_name3(t), .type = *t};
 	if (ret->name) {
 		ret->says = t->kind == DT_VLEN && t->base &&
 			    (t->base->kind != DT_UINT || t->base->size != 1);
@@ -468,7 +389,7 @@ int zr_type3_of(const struct dtype *t, struct zr_type3 *ret)
 	if (t->kind != DT_STRING && t->kind != DT_OPAQUE && t->kind != DT_COMPOUND)
 		return -EOPNOTSUPP;
 	ret->type = (struct dtype){.kind = DT_UINT, .size = 1};
-	ret->name = plain_name(&ret->type);
+	ret->name = zr_dtype_name3(&ret->type);
 	ret->bytes = t->size > 1 ? t->size : 0;
 	ret->says = true;
 	return 0;

@@ -40,10 +40,10 @@ static size_t text_len(const uint8_t *p, size_t n)
 	return n;
 }
 
-/* metadata_values_put_field - one field of a compound, from dimension d on. *at walks over its
+/* values_put_field - one field of a compound, from dimension d on. *at walks over its
  * values. */
-static void metadata_values_put_field(struct jw *j, const struct dt_field *f, uint32_t d,
-				      const uint8_t **at, bool host, bool quote)
+static void values_put_field(struct jw *j, const struct dt_field *f, uint32_t d,
+			     const uint8_t **at, bool host, bool quote)
 {
 	if (d == f->rank) {
 		zr_put_value(j, &f->type, *at, host, quote);
@@ -52,19 +52,19 @@ static void metadata_values_put_field(struct jw *j, const struct dt_field *f, ui
 	}
 	jw_array(j, true);
 	for (uint64_t i = 0; i < f->dims[d] && buf_ok(j->out); i++)
-		metadata_values_put_field(j, f, d + 1, at, host, quote);
+		values_put_field(j, f, d + 1, at, host, quote);
 	jw_end(j);
 }
 
-static void metadata_values_put_compound(struct jw *j, const struct dtype *t, const uint8_t *p,
-					 bool host, bool quote)
+static void values_put_compound(struct jw *j, const struct dtype *t, const uint8_t *p,
+				bool host, bool quote)
 {
 	jw_object(j, true);
 	for (uint32_t i = 0; i < t->n_fields && buf_ok(j->out); i++) {
 		const uint8_t *at = p + t->fields[i].offset;
 
 		jw_key(j, t->fields[i].name);
-		metadata_values_put_field(j, &t->fields[i], 0, &at, host, quote);
+		values_put_field(j, &t->fields[i], 0, &at, host, quote);
 	}
 	jw_end(j);
 }
@@ -100,7 +100,7 @@ void zr_put_value(struct jw *j, const struct dtype *t, const uint8_t *p, bool ho
 		jw_hex(j, p, n);
 		break;
 	case DT_COMPOUND:
-		metadata_values_put_compound(j, t, p, host, quote);
+		values_put_compound(j, t, p, host, quote);
 		break;
 	case DT_VSTRING:
 	case DT_VLEN:
@@ -109,9 +109,9 @@ void zr_put_value(struct jw *j, const struct dtype *t, const uint8_t *p, bool ho
 	}
 }
 
-/* metadata_values_put_list - the base elements of a vlen value. */
-static void metadata_values_put_list(struct jw *j, const struct dtype *base,
-				     const struct ds_text *value, bool quote)
+/* values_put_list - the base elements of a vlen value. */
+static void values_put_list(struct jw *j, const struct dtype *base, const struct ds_text *value,
+			    bool quote)
 {
 	jw_array(j, true);
 	for (size_t at = 0; base && base->size > 0 && value->len - at >= base->size;
@@ -126,7 +126,7 @@ static void metadata_values_put_list(struct jw *j, const struct dtype *base,
 static void put_element(struct jw *j, const struct ds_attr *at, uint64_t i, bool quote)
 {
 	if (at->type.kind == DT_VLEN)
-		metadata_values_put_list(j, at->type.base, &at->strings[i], quote);
+		values_put_list(j, at->type.base, &at->strings[i], quote);
 	else if (at->type.kind == DT_STRING || at->type.kind == DT_VSTRING)
 		jw_text(j, at->strings[i].s, at->strings[i].len);
 	else

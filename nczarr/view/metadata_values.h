@@ -49,9 +49,8 @@ void zr_put_nczarr_group(struct jw *j, const struct zr_metadata *em, uint32_t gr
  * and the order of its arrays and groups (source/nczarr_keys.c). A value. */
 void zr_put_group_hints(struct jw *j, const struct zr_metadata *em, uint32_t group);
 void zr_put_nczarr_array(struct jw *j, const struct zr_metadata *em, const struct ds_array *a);
-void zr_put_nczarr_types(struct jw *j, const struct zr_metadata *em, const struct ds_array *a,
-			 const struct ds_attr *more); /* more: one attribute, or NULL */
-void zr_put_nczarr_group_types(struct jw *j, const struct zr_metadata *em,
-			       const struct ds_group *g);
+/* zr_put_nczarr_types - the types of n attributes, and of one more or NULL. */
+void zr_put_nczarr_types(struct jw *j, const struct zr_metadata *em, const struct ds_attr *attrs,
+			 uint32_t n, const struct ds_attr *more, bool of_array);
 
 #endif

@@ -26,11 +26,11 @@ struct zr_shards {
 	struct source *source;
 	struct chunkio *io;
 	const struct zr_grid *grids;
-	struct cache *tables; /* of (array, file): struct shard_files_table */
+	struct cache *tables; /* of (array, file): struct shard_table */
 };
 
-/* shard_files_table - the content of a shard, in the cache. */
-struct shard_files_table {
+/* shard_table - the content of a shard, in the cache. */
+struct shard_table {
 	uint64_t size;    /* bytes of the shard; 0: it has no chunk, and does not exist */
 	uint64_t end;     /* end of the chunks and start of the index */
 	uint32_t n;       /* chunks that exist */
@@ -46,20 +46,20 @@ struct shard_file {
 	uint64_t file;
 	uint64_t slots;            /* of the index */
 	struct cache_entry *entry; /* a reference; NULL: none yet */
-	const struct shard_files_table *t;
+	const struct shard_table *t;
 	const uint32_t *slot; /* t->n entries */
 };
 
 static size_t table_bytes(uint64_t n)
 {
-	return sizeof(struct shard_files_table) + (size_t)(n + 1) * sizeof(uint64_t) +
+	return sizeof(struct shard_table) + (size_t)(n + 1) * sizeof(uint64_t) +
 	       (size_t)n * sizeof(uint32_t);
 }
 
 /* ---- the index ---- */
 
-/* shard_files_slot_at - the first chunk in the table whose slot is not before `slot`. */
-static uint32_t shard_files_slot_at(const struct shard_file *x, uint64_t slot)
+/* shard_slot_at - the first chunk in the table whose slot is not before `slot`. */
+static uint32_t shard_slot_at(const struct shard_file *x, uint64_t slot)
 {
 	uint32_t lo = 0, hi = x->t->n;
 
@@ -77,7 +77,7 @@ static uint32_t shard_files_slot_at(const struct shard_file *x, uint64_t slot)
 /* put_entries - n entries of the index from slot `slot` on. */
 static void put_entries(const struct shard_file *x, uint64_t slot, size_t n, uint8_t *out)
 {
-	uint32_t i = shard_files_slot_at(x, slot);
+	uint32_t i = shard_slot_at(x, slot);
 
 	for (; n > 0; n--, slot++, out += ENTRY) {
 		if (i == x->t->n || x->slot[i] != slot) {
@@ -90,7 +90,7 @@ static void put_entries(const struct shard_file *x, uint64_t slot, size_t n, uin
 	}
 }
 
-static uint32_t shard_files_sum_of(const struct shard_file *x)
+static uint32_t shard_sum_of(const struct shard_file *x)
 {
 	uint8_t piece[PIECE * ENTRY];
 	uint32_t sum = 0;
@@ -131,16 +131,16 @@ static void put_index(const struct shard_file *x, uint64_t off, size_t n, uint8_
 
 /* ---- the table of a shard ---- */
 
-/* shard_files_found - chunks of a shard during counting: x->slots entries at most. */
-struct shard_files_found {
+/* shard_found - chunks of a shard during counting: x->slots entries at most. */
+struct shard_found {
 	uint64_t *start;
 	uint32_t *slot;
 	uint32_t n;
 	uint64_t end;
 };
 
-static int shard_files_take(const struct shard_file *x, struct shard_files_found *f,
-			    uint64_t slot, uint64_t size, struct err *e)
+static int shard_take(const struct shard_file *x, struct shard_found *f, uint64_t slot,
+		      uint64_t size, struct err *e)
 {
 	uint64_t end;
 
@@ -153,10 +153,10 @@ static int shard_files_take(const struct shard_file *x, struct shard_files_found
 	return 0;
 }
 
-/* shard_files_count - get the size of each chunk of a run; after an absent one skip to the next
+/* shard_count - get the size of each chunk of a run; after an absent one skip to the next
  * existing one. */
-static int shard_files_count(struct zr_shards *s, const struct shard_file *x, uint64_t i,
-			     struct shard_files_found *f, struct err *e)
+static int shard_count(struct zr_shards *s, const struct shard_file *x, uint64_t i,
+		       struct shard_found *f, struct err *e)
 {
 	uint64_t first, slot, n, at, end, size;
 	struct err why = ERR_INIT;
@@ -172,7 +172,7 @@ static int shard_files_count(struct zr_shards *s, const struct shard_file *x, ui
 	while (at < end) {
 		rc = chunkio_stat(s->io, x->array, at, &size, &why);
 		if (rc == 0) {
-			rc = shard_files_take(x, f, slot + (at - first), size, &why);
+			rc = shard_take(x, f, slot + (at - first), size, &why);
 			at++;
 		} else if (rc == -ENOENT) {
 			why.code = 0;
@@ -188,34 +188,33 @@ static int shard_files_count(struct zr_shards *s, const struct shard_file *x, ui
 
 static void point(struct shard_file *x, const uint8_t *data)
 {
-	x->t = (const struct shard_files_table *)(const void *)data; /* allocated, so aligned */
+	x->t = (const struct shard_table *)(const void *)data; /* allocated, so aligned */
 	x->slot = (const uint32_t *)(const void *)(x->t->start + x->t->n + 1);
 }
 
-/* shard_files_keep - copy the result into the memory of the cache. */
-static int shard_files_keep(struct shard_file *x, const struct shard_files_found *f,
-			    struct err *e)
+/* shard_keep - copy the result into the memory of the cache. */
+static int shard_keep(struct shard_file *x, const struct shard_found *f, struct err *e)
 {
 	uint8_t *data = cache_alloc(x->entry, table_bytes(f->n));
-	struct shard_files_table *t;
+	struct shard_table *t;
 
 	if (!data)
 		return err_nomem(e);
-	t = (struct shard_files_table *)(void *)data; /* allocated, so aligned */
-	*t = (struct shard_files_table){.n = f->n, .end = f->end};
+	t = (struct shard_table *)(void *)data; /* allocated, so aligned */
+	*t = (struct shard_table){.n = f->n, .end = f->end};
 	t->start[f->n] = f->end;
 	point(x, data);
 	if (f->n > 0) {
 		memcpy(t->start, f->start, f->n * sizeof(*f->start));
 		memcpy(t->start + f->n + 1, f->slot, f->n * sizeof(*f->slot));
 		t->size = f->end + ENTRY * x->slots + SUM;
-		t->sum = shard_files_sum_of(x);
+		t->sum = shard_sum_of(x);
 	}
 	return 0;
 }
 
-/* shard_files_any - 1: a shard has a chunk; 0: none. */
-static int shard_files_any(struct zr_shards *s, uint32_t array, uint64_t file, struct err *e)
+/* shard_any - 1: a shard has a chunk; 0: none. */
+static int shard_any(struct zr_shards *s, uint32_t array, uint64_t file, struct err *e)
 {
 	const struct ds_array *a = &s->source->ds.arrays[array];
 	const struct zr_grid *g = &s->grids[array];
@@ -235,23 +234,23 @@ static int shard_files_any(struct zr_shards *s, uint32_t array, uint64_t file, s
 	return 0;
 }
 
-static int shard_files_load(struct zr_shards *s, struct shard_file *x, struct err *e)
+static int shard_load(struct zr_shards *s, struct shard_file *x, struct err *e)
 {
-	struct shard_files_found f = {0};
+	struct shard_found f = {0};
 	uint64_t runs = zr_grid_runs(x->a, x->g);
-	int rc = shard_files_any(s, x->array, x->file, e);
+	int rc = shard_any(s, x->array, x->file, e);
 
 	if (rc < 0)
 		return rc;
 	if (rc == 0)
-		return shard_files_keep(x, &f, e);
+		return shard_keep(x, &f, e);
 	f.start = alloc_array((size_t)x->slots, sizeof(*f.start));
 	f.slot = alloc_array((size_t)x->slots, sizeof(*f.slot));
 	rc = f.start && f.slot ? 0 : err_nomem(e);
 	for (uint64_t i = 0; rc == 0 && i < runs; i++)
-		rc = shard_files_count(s, x, i, &f, e);
+		rc = shard_count(s, x, i, &f, e);
 	if (rc == 0)
-		rc = shard_files_keep(x, &f, e);
+		rc = shard_keep(x, &f, e);
 	free(f.start);
 	free(f.slot);
 	return rc;
@@ -274,7 +273,7 @@ static int open_shard(struct zr_shards *s, uint32_t array, uint64_t file, struct
 				 .slots = g->slots};
 	rc = cache_get(s->tables, array, file, &x->entry, e);
 	if (rc == CACHE_LOAD) {
-		rc = shard_files_load(s, x, &why);
+		rc = shard_load(s, x, &why);
 		if (rc < 0) {
 			why.code = rc;
 			cache_fail(x->entry, &why);
@@ -291,8 +290,7 @@ static int open_shard(struct zr_shards *s, uint32_t array, uint64_t file, struct
 	return err_set(e, -ENOENT, "no chunk of the shard was ever written");
 }
 
-static int shard_files_known(const struct zr_shards *s, uint32_t array, uint64_t file,
-			     struct err *e)
+static int shard_known(const struct zr_shards *s, uint32_t array, uint64_t file, struct err *e)
 {
 	const struct dataset *ds = &s->source->ds;
 
@@ -314,10 +312,9 @@ static uint64_t chunk_in(const struct shard_file *x, uint32_t i)
 	return chunk;
 }
 
-/* shard_files_piece_of - bytes [off, off+n) of a chunk, which must exist. */
-static int shard_files_piece_of(struct zr_shards *s, uint32_t array, uint64_t chunk,
-				uint64_t off, size_t n, uint8_t *room, struct span *ret,
-				struct err *e)
+/* shard_piece_of - bytes [off, off+n) of a chunk, which must exist. */
+static int shard_piece_of(struct zr_shards *s, uint32_t array, uint64_t chunk, uint64_t off,
+			  size_t n, uint8_t *room, struct span *ret, struct err *e)
 {
 	int rc = chunkio_read(s->io, array, chunk, off, n, room, ret, e);
 
@@ -330,7 +327,7 @@ static int shard_files_piece_of(struct zr_shards *s, uint32_t array, uint64_t ch
 }
 
 /* chunk_at - the chunk that contains byte `off` of the shard, off < t->end. */
-static uint32_t chunk_at(const struct shard_files_table *t, uint64_t off)
+static uint32_t chunk_at(const struct shard_table *t, uint64_t off)
 {
 	uint32_t lo = 0, hi = t->n;
 
@@ -355,7 +352,7 @@ struct gather {
 	bool read;        /* a descriptor was read */
 };
 
-static int shard_files_settle(struct gather *g, struct err *e)
+static int shard_settle(struct gather *g, struct err *e)
 {
 	size_t len = g->wait.len;
 	int rc;
@@ -368,8 +365,8 @@ static int shard_files_settle(struct gather *g, struct err *e)
 	return rc;
 }
 
-/* shard_files_add - add a part, which is released here. */
-static int shard_files_add(struct gather *g, struct span *s, struct err *e)
+/* shard_add - add a part, which is released here. */
+static int shard_add(struct gather *g, struct span *s, struct err *e)
 {
 	bool in_file = !s->mem && s->len > 0;
 	int rc = 0;
@@ -378,7 +375,7 @@ static int shard_files_add(struct gather *g, struct span *s, struct err *e)
 	    g->wait.off + g->wait.len == s->off) {
 		g->wait.len += s->len;
 	} else {
-		rc = shard_files_settle(g, e);
+		rc = shard_settle(g, e);
 		if (in_file)
 			g->wait = *s;
 	}
@@ -386,7 +383,7 @@ static int shard_files_add(struct gather *g, struct span *s, struct err *e)
 		memcpy(g->room + g->n, s->mem, s->len);
 	g->n += s->len;
 	if (rc == 0 && s->zeros > 0) {
-		rc = shard_files_settle(g, e);
+		rc = shard_settle(g, e);
 		memset(g->room + g->n, 0, s->zeros);
 		g->n += s->zeros;
 	}
@@ -395,13 +392,13 @@ static int shard_files_add(struct gather *g, struct span *s, struct err *e)
 	return rc;
 }
 
-/* shard_files_collect - bytes [off, off+n) of a shard, from as many chunks as it takes, and of the
+/* shard_collect - bytes [off, off+n) of a shard, from as many chunks as it takes, and of the
  * index. */
-static int shard_files_collect(struct zr_shards *s, const struct shard_file *x, uint64_t off,
-			       size_t n, uint8_t *room, struct span *ret, struct err *e)
+static int shard_collect(struct zr_shards *s, const struct shard_file *x, uint64_t off,
+			 size_t n, uint8_t *room, struct span *ret, struct err *e)
 {
 	struct gather g = {.room = room};
-	const struct shard_files_table *t = x->t;
+	const struct shard_table *t = x->t;
 	int rc = 0;
 
 	for (uint32_t i = chunk_at(t, off); rc == 0 && g.n < n && off + g.n < t->end; i++) {
@@ -411,17 +408,17 @@ static int shard_files_collect(struct zr_shards *s, const struct shard_file *x, 
 
 		if (part == 0)
 			continue; /* a chunk without bytes */
-		rc = shard_files_piece_of(s, x->array, chunk_in(x, i), from, part, room + g.n,
-					  &one, e);
+		rc = shard_piece_of(s, x->array, chunk_in(x, i), from, part, room + g.n, &one,
+				    e);
 		if (rc == 0)
-			rc = shard_files_add(&g, &one, e);
+			rc = shard_add(&g, &one, e);
 	}
 	if (rc == 0 && g.n == n && g.wait.len == n) {
 		*ret = g.wait;
 		return 0;
 	}
 	if (rc == 0)
-		rc = shard_files_settle(&g, e);
+		rc = shard_settle(&g, e);
 	if (rc == 0 && g.read)
 		rc = source_check(s->source, e);
 	if (rc < 0)
@@ -438,7 +435,7 @@ int zr_shards_read(struct zr_shards *s, uint32_t array, uint64_t file, uint64_t 
 	struct shard_file x;
 	uint32_t i;
 	size_t n;
-	int rc = shard_files_known(s, array, file, e);
+	int rc = shard_known(s, array, file, e);
 
 	if (rc == 0)
 		rc = open_shard(s, array, file, &x, e);
@@ -452,9 +449,9 @@ int zr_shards_read(struct zr_shards *s, uint32_t array, uint64_t file, uint64_t 
 		uint64_t chunk = chunk_in(&x, i), from = off - x.t->start[i];
 
 		cache_put(x.entry);
-		return shard_files_piece_of(s, array, chunk, from, n, room, ret, e);
+		return shard_piece_of(s, array, chunk, from, n, room, ret, e);
 	} else {
-		rc = shard_files_collect(s, &x, off, n, room, ret, e);
+		rc = shard_collect(s, &x, off, n, room, ret, e);
 	}
 	cache_put(x.entry);
 	return rc;
@@ -490,7 +487,7 @@ int zr_shards_stat(struct zr_shards *s, uint32_t array, uint64_t file, uint64_t 
 		   struct err *e)
 {
 	struct shard_file x;
-	int rc = shard_files_known(s, array, file, e);
+	int rc = shard_known(s, array, file, e);
 
 	if (rc == 0)
 		rc = open_shard(s, array, file, &x, e);
@@ -506,7 +503,7 @@ bool zr_shards_stat_cheap(struct zr_shards *s, uint32_t array, uint64_t file)
 	const struct zr_grid *g = &s->grids[array];
 	uint64_t chunk;
 
-	if (shard_files_known(s, array, file, NULL) < 0)
+	if (shard_known(s, array, file, NULL) < 0)
 		return false;
 	if (cache_has(s->tables, array, file))
 		return true;
@@ -525,7 +522,7 @@ int zr_shards_next(struct zr_shards *s, uint32_t array, uint64_t from, uint64_t 
 	const struct zr_grid *g;
 	const struct ds_array *a;
 	uint64_t first, slot, n;
-	int rc = shard_files_known(s, array, from, e);
+	int rc = shard_known(s, array, from, e);
 
 	if (rc < 0)
 		return rc;
@@ -539,7 +536,7 @@ int zr_shards_next(struct zr_shards *s, uint32_t array, uint64_t from, uint64_t 
 		*ret = zr_grid_file(a, g, first);
 		if (zr_grid_runs(a, g) == 1)
 			return 0;
-		rc = shard_files_any(s, array, file, e);
+		rc = shard_any(s, array, file, e);
 		if (rc < 0)
 			return rc;
 		*ret = file;
@@ -560,7 +557,7 @@ int zr_shards_next(struct zr_shards *s, uint32_t array, uint64_t from, uint64_t 
 static int tell_pieces(struct zr_shards *s, const struct shard_file *x, struct buf *out,
 		       struct err *e)
 {
-	const struct shard_files_table *t = x->t;
+	const struct shard_table *t = x->t;
 	int rc = 0;
 
 	for (uint32_t i = 0; i < t->n && rc == 0; i++) {
@@ -586,7 +583,7 @@ int zr_shards_provenance(struct zr_shards *s, uint32_t array, uint64_t file,
 			 struct err *e)
 {
 	struct shard_file x;
-	int rc = shard_files_known(s, array, file, e);
+	int rc = shard_known(s, array, file, e);
 
 	if (rc == 0 && (what == PROVENANCE_SOURCE || what == PROVENANCE_CHAIN))
 		return provenance_array(s->source, &s->source->ds.arrays[array], p, what, out,

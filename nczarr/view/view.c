@@ -30,7 +30,7 @@
 
 enum { TEXT_KNOWN, TEXT_UNKNOWN, TEXT_BUSY };
 
-#define RECENT 4                    /* cached documents for the next piece of a read */
+#define RECENT 4                     /* cached documents for the next piece of a read */
 #define RECENT_MIN ((size_t)1 << 16) /* bytes: smaller ones are read at once */
 
 /* doc - a finished document. */
@@ -66,14 +66,14 @@ static struct zarr_view *zarr(struct view *v)
 	return CONTAINER_OF(v, struct zarr_view, base);
 }
 
-static const struct dataset *zarr_view_view_model(const struct zarr_view *z)
+static const struct dataset *zarr_model(const struct zarr_view *z)
 {
 	return &z->base.source->ds;
 }
 
-static const struct ds_array *zarr_view_view_array_of(const struct zarr_view *z, uint32_t ord)
+static const struct ds_array *zarr_array_of(const struct zarr_view *z, uint32_t ord)
 {
-	return &zarr_view_view_model(z)->arrays[ord];
+	return &zarr_model(z)->arrays[ord];
 }
 
 static const struct zr_grid *grid_of(const struct zarr_view *z, uint32_t ord)
@@ -81,28 +81,28 @@ static const struct zr_grid *grid_of(const struct zarr_view *z, uint32_t ord)
 	return &z->shown.named[ord];
 }
 
-/* zarr_view_view_levels - directories between an array and its files. */
-static uint32_t zarr_view_view_levels(const struct zarr_view *z, uint32_t ord)
+/* zarr_levels - directories between an array and its files. */
+static uint32_t zarr_levels(const struct zarr_view *z, uint32_t ord)
 {
 	return zr_key_levels(grid_of(z, ord));
 }
 
-/* zarr_view_view_level_of - number of key parts in the path of an array's directory or one below
+/* zarr_level_of - number of key parts in the path of an array's directory or one below
  * it. */
-static uint32_t zarr_view_view_level_of(const struct zr_node *dir)
+static uint32_t zarr_level_of(const struct zr_node *dir)
 {
 	return dir->kind == ZR_PREFIX ? dir->level : 0;
 }
 
-/* zarr_view_view_parts - number of possible names in such a directory. */
-static uint64_t zarr_view_view_parts(const struct zarr_view *z, const struct zr_node *dir)
+/* zarr_parts - number of possible names in such a directory. */
+static uint64_t zarr_parts(const struct zarr_view *z, const struct zr_node *dir)
 {
-	return zr_key_parts(grid_of(z, dir->ord), zarr_view_view_level_of(dir));
+	return zr_key_parts(grid_of(z, dir->ord), zarr_level_of(dir));
 }
 
-/* zarr_view_view_find_node - the visible node of an id. */
-static int zarr_view_view_find_node(const struct zarr_view *z, uint64_t id, struct zr_node *ret,
-				    struct err *e)
+/* zarr_find_node - the visible node of an id. */
+static int zarr_find_node(const struct zarr_view *z, uint64_t id, struct zr_node *ret,
+			  struct err *e)
 {
 	int rc = zr_inodes_find(&z->shown.ids, id, ret);
 	bool of_group =
@@ -119,9 +119,8 @@ static int zarr_view_view_find_node(const struct zarr_view *z, uint64_t id, stru
 static int measure_strings(struct zarr_view *z, uint32_t ord, struct err *e)
 {
 	struct plan *plan = &z->shown.plans[ord];
-	size_t fill = zarr_view_view_array_of(z, ord)->fill_text.s
-			      ? zarr_view_view_array_of(z, ord)->fill_text.len
-			      : 0;
+	size_t fill =
+		zarr_array_of(z, ord)->fill_text.s ? zarr_array_of(z, ord)->fill_text.len : 0;
 	struct err why = ERR_INIT;
 	uint32_t longest = 0;
 	int rc = chunkio_max_text(z->base.source, ord, &longest, &why);
@@ -185,8 +184,7 @@ static int doc_make(struct zarr_view *z, enum zr_doc kind, uint32_t ord, struct 
 
 	if (!zr_doc_of_group(kind))
 		rc = know_strings(z, ord, e);
-	for (uint32_t a = 0;
-	     zr_doc_of_all(kind) && !rc && a < zarr_view_view_model(z)->n_arrays; a++)
+	for (uint32_t a = 0; zr_doc_of_all(kind) && !rc && a < zarr_model(z)->n_arrays; a++)
 		rc = know_strings(z, a, e);
 	if (rc)
 		return rc;
@@ -208,6 +206,37 @@ static int doc_make(struct zarr_view *z, enum zr_doc kind, uint32_t ord, struct 
 	return 0;
 }
 
+/* meta_get - get consolidated metadata, for doc_drop(); the first caller makes it. */
+static int meta_get(struct zarr_view *z, enum zr_doc kind, struct doc **ret, struct err *e)
+{
+	struct doc *d = atomic_load_explicit(&z->meta, memory_order_acquire);
+	int rc = 0;
+
+	if (!d) {
+		(void)pthread_mutex_lock(&z->lock);
+		while (rc == 0 && !(d = atomic_load(&z->meta)) && z->meta_busy)
+			rc = cancel_wait(&z->made, &z->lock, INT64_MAX);
+		z->meta_busy = z->meta_busy || (rc == 0 && !d);
+		(void)pthread_mutex_unlock(&z->lock);
+		if (rc)
+			return err_set(e, rc, "cancelled while collecting the metadata");
+	}
+	if (!d) {
+		rc = doc_make(z, kind, 0, &d, e);
+		(void)pthread_mutex_lock(&z->lock);
+		if (!rc)
+			atomic_store_explicit(&z->meta, d, memory_order_release);
+		z->meta_busy = false;
+		(void)pthread_cond_broadcast(&z->made);
+		(void)pthread_mutex_unlock(&z->lock);
+	}
+	if (rc)
+		return rc;
+	atomic_fetch_add(&d->refs, 1);
+	*ret = d;
+	return 0;
+}
+
 /* doc_get - get a document, for doc_drop(). A large one is cached, because it is read in pieces. */
 static int doc_get(struct zarr_view *z, enum zr_doc kind, uint32_t ord, struct doc **ret,
 		   struct err *e)
@@ -215,6 +244,8 @@ static int doc_get(struct zarr_view *z, enum zr_doc kind, uint32_t ord, struct d
 	struct doc *d = NULL, *old;
 	int rc;
 
+	if (zr_doc_of_all(kind))
+		return meta_get(z, kind, ret, e);
 	(void)pthread_mutex_lock(&z->lock);
 	for (uint32_t i = 0; i < RECENT && !d; i++)
 		if (z->recent[i] && z->recent[i]->kind == kind && z->recent[i]->ord == ord)
@@ -241,51 +272,15 @@ static int doc_get(struct zarr_view *z, enum zr_doc kind, uint32_t ord, struct d
 	return 0;
 }
 
-/* meta_get - get consolidated metadata; the first caller makes it. Borrowed until the view is
- * closed. */
-static int meta_get(struct zarr_view *z, enum zr_doc kind, struct doc **ret, struct err *e)
-{
-	struct doc *d = atomic_load_explicit(&z->meta, memory_order_acquire);
-	int rc = 0;
-
-	if (d) {
-		*ret = d;
-		return 0;
-	}
-	(void)pthread_mutex_lock(&z->lock);
-	while (rc == 0 && !(d = atomic_load(&z->meta)) && z->meta_busy)
-		rc = cancel_wait(&z->made, &z->lock, INT64_MAX);
-	z->meta_busy = z->meta_busy || (rc == 0 && !d);
-	(void)pthread_mutex_unlock(&z->lock);
-	if (rc)
-		return err_set(e, rc, "cancelled while collecting the metadata");
-	if (d) {
-		*ret = d;
-		return 0;
-	}
-	rc = doc_make(z, kind, 0, &d, e);
-	(void)pthread_mutex_lock(&z->lock);
-	if (!rc)
-		atomic_store_explicit(&z->meta, d, memory_order_release);
-	z->meta_busy = false;
-	(void)pthread_cond_broadcast(&z->made);
-	(void)pthread_mutex_unlock(&z->lock);
-	if (!rc)
-		*ret = d;
-	return rc;
-}
-
 static int doc_size(struct zarr_view *z, const struct zr_node *n, uint64_t *ret, struct err *e)
 {
-	struct doc *d = NULL;
-	bool kept = zr_doc_of_all(n->doc);
-	int rc = kept ? meta_get(z, n->doc, &d, e) : doc_get(z, n->doc, n->ord, &d, e);
+	struct doc *d;
+	int rc = doc_get(z, n->doc, n->ord, &d, e);
 
 	if (rc)
 		return rc;
 	*ret = d->len;
-	if (!kept)
-		doc_drop(d);
+	doc_drop(d);
 	return 0;
 }
 
@@ -296,46 +291,18 @@ static bool is_sharded(const struct zarr_view *z, uint32_t ord)
 	return z->shown.files[ord].per != NULL;
 }
 
-static int file_stat(struct zarr_view *z, const struct zr_node *n, uint64_t *ret, struct err *e)
-{
-	if (is_sharded(z, n->ord))
-		return zr_shards_stat(z->shards, n->ord, n->index, ret, e);
-	return chunkio_stat(z->io, n->ord, n->index, ret, e);
-}
-
-static bool file_stat_cheap(struct zarr_view *z, const struct zr_node *n)
-{
-	if (is_sharded(z, n->ord))
-		return zr_shards_stat_cheap(z->shards, n->ord, n->index);
-	return chunkio_stat_cheap(z->io, n->ord, n->index);
-}
-
-static int file_next(struct zarr_view *z, uint32_t ord, uint64_t from, uint64_t *ret,
-		     struct err *e)
-{
-	if (is_sharded(z, ord))
-		return zr_shards_next(z->shards, ord, from, ret, e);
-	return chunkio_next(z->io, ord, from, ret, e);
-}
-
-static int file_read(struct zarr_view *z, const struct zr_node *n, uint64_t off, size_t len,
-		     uint8_t *room, struct span *ret, struct err *e)
-{
-	if (is_sharded(z, n->ord))
-		return zr_shards_read(z->shards, n->ord, n->index, off, len, room, ret, e);
-	return chunkio_read(z->io, n->ord, n->index, off, len, room, ret, e);
-}
-
 /* chunk_size - exact size of a chunk file. */
 static int chunk_size(struct zarr_view *z, const struct zr_node *n, uint64_t *ret,
 		      struct err *e)
 {
-	const struct ds_array *a = zarr_view_view_array_of(z, n->ord);
+	const struct ds_array *a = zarr_array_of(z, n->ord);
 	uint64_t size, rows;
 	int rc = know_strings(z, n->ord, e);
 
 	if (!rc)
-		rc = file_stat(z, n, &size, e);
+		rc = is_sharded(z, n->ord)
+			     ? zr_shards_stat(z->shards, n->ord, n->index, &size, e)
+			     : chunkio_stat(z->io, n->ord, n->index, &size, e);
 	if (rc)
 		return rc;
 	rows = a->rank ? zr_chunk_rows(z->opts.mode, a) : 0;
@@ -351,8 +318,8 @@ static uint32_t dir_links(const struct zarr_view *z, const struct zr_node *n)
 
 	if (n->kind == ZR_GROUP)
 		dirs = z->shown.n_dirs[n->ord];
-	else if (zarr_view_view_level_of(n) < zarr_view_view_levels(z, n->ord))
-		dirs = zarr_view_view_parts(z, n);
+	else if (zarr_level_of(n) < zarr_levels(z, n->ord))
+		dirs = zarr_parts(z, n);
 	return (uint32_t)u64_min(dirs, UINT32_MAX - 2) + 2;
 }
 
@@ -382,9 +349,9 @@ static int node_attr(struct zarr_view *z, const struct zr_node *n, struct view_a
 		return rc;
 	if (rc) {
 		at.unknown = true;
-		at.size = n->kind == ZR_CHUNK ? zarr_view_view_array_of(z, n->ord)->chunk_bytes
-					      : 0;
-		at.size = at.size ? at.size : 1; /* an empty file would be read without an error */
+		at.size = n->kind == ZR_CHUNK ? zarr_array_of(z, n->ord)->chunk_bytes : 0;
+		at.size = at.size ? at.size
+				  : 1; /* an empty file would be read without an error */
 	}
 	*ret = at;
 	return 0;
@@ -407,13 +374,12 @@ static const struct zr_docs *docs_in(const struct zarr_view *z, const struct zr_
 static struct zr_node step_down(const struct zarr_view *z, const struct zr_node *dir,
 				uint64_t c)
 {
-	const uint32_t level = zarr_view_view_level_of(dir);
-	struct zr_node n = {.kind = level < zarr_view_view_levels(z, dir->ord) ? ZR_PREFIX
-									       : ZR_CHUNK,
+	const uint32_t level = zarr_level_of(dir);
+	struct zr_node n = {.kind = level < zarr_levels(z, dir->ord) ? ZR_PREFIX : ZR_CHUNK,
 			    .ord = dir->ord};
 
 	n.level = n.kind == ZR_PREFIX ? level + 1 : 0;
-	n.index = (dir->kind == ZR_PREFIX ? dir->index : 0) * zarr_view_view_parts(z, dir) + c;
+	n.index = (dir->kind == ZR_PREFIX ? dir->index : 0) * zarr_parts(z, dir) + c;
 	return n;
 }
 
@@ -442,7 +408,7 @@ static int find_child(const struct zarr_view *z, const struct zr_node *dir, cons
 	}
 	g = grid_of(z, dir->ord);
 	if (g->keys.nested) {
-		if (zr_key_part(g, zarr_view_view_level_of(dir), name, len, &c))
+		if (zr_key_part(g, zarr_level_of(dir), name, len, &c))
 			return -ENOENT;
 		*ret = step_down(z, dir, c);
 		return 0;
@@ -453,41 +419,39 @@ static int find_child(const struct zarr_view *z, const struct zr_node *dir, cons
 	return 0;
 }
 
-static bool zarr_view_view_is_dir(const struct zr_node *n)
+static bool zarr_is_dir(const struct zr_node *n)
 {
 	return n->kind == ZR_GROUP || n->kind == ZR_ARRAY || n->kind == ZR_PREFIX;
 }
 
-static int zarr_view_view_view_lookup(struct view *v, uint64_t dir, const char *name,
-				      size_t len, struct view_attr *ret, struct err *e)
+static int zarr_lookup(struct view *v, uint64_t dir, const char *name, size_t len,
+		       struct view_attr *ret, struct err *e)
 {
 	struct zarr_view *z = zarr(v);
 	struct zr_node d, n;
-	int rc = zarr_view_view_find_node(z, dir, &d, e);
+	int rc = zarr_find_node(z, dir, &d, e);
 
 	if (rc)
 		return rc;
-	if (!zarr_view_view_is_dir(&d))
+	if (!zarr_is_dir(&d))
 		return err_set(e, -ENOTDIR, "not a directory");
 	rc = find_child(z, &d, name, len, &n);
 	if (rc)
-		return d.kind == ZR_GROUP
-			       ? ds_absent(zarr_view_view_model(z), d.ord, name, len, e)
-			       : err_set(e, rc, "no such file");
+		return d.kind == ZR_GROUP ? ds_absent(zarr_model(z), d.ord, name, len, e)
+					  : err_set(e, rc, "no such file");
 	return node_attr(z, &n, ret, e);
 }
 
-static int zarr_view_view_view_getattr(struct view *v, uint64_t id, struct view_attr *ret,
-				       struct err *e)
+static int zarr_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct err *e)
 {
 	struct zr_node n;
-	int rc = zarr_view_view_find_node(zarr(v), id, &n, e);
+	int rc = zarr_find_node(zarr(v), id, &n, e);
 
 	return rc ? rc : node_attr(zarr(v), &n, ret, e);
 }
 
-/* zarr_view_view_listing - one list call. */
-struct zarr_view_view_listing {
+/* zarr_listing - one list call. */
+struct zarr_listing {
 	struct zarr_view *z;
 	bool want_attr;
 	view_emit *emit;
@@ -497,7 +461,7 @@ struct zarr_view_view_listing {
 /* cheap - whether attributes need neither a read of data nor a large document. */
 static bool cheap(struct zarr_view *z, const struct zr_node *n)
 {
-	if (zarr_view_view_is_dir(n))
+	if (zarr_is_dir(n))
 		return true;
 	if (n->kind == ZR_DOC && zr_doc_of_all(n->doc))
 		return atomic_load_explicit(&z->meta, memory_order_acquire) != NULL;
@@ -505,24 +469,26 @@ static bool cheap(struct zarr_view *z, const struct zr_node *n)
 		return true;
 	if (atomic_load_explicit(&z->text_state[n->ord], memory_order_acquire) != TEXT_KNOWN)
 		return false;
-	return n->kind == ZR_DOC || file_stat_cheap(z, n);
+	if (n->kind == ZR_DOC)
+		return true;
+	return is_sharded(z, n->ord) ? zr_shards_stat_cheap(z->shards, n->ord, n->index)
+				     : chunkio_stat_cheap(z->io, n->ord, n->index);
 }
 
-static bool zarr_view_view_give(const struct zarr_view_view_listing *l, const char *name,
-				const struct zr_node *n, uint64_t next)
+static bool zarr_give(const struct zarr_listing *l, const char *name, const struct zr_node *n,
+		      uint64_t next)
 {
 	struct view_attr at;
 	bool have = l->want_attr && cheap(l->z, n) && node_attr(l->z, n, &at, NULL) == 0;
 
-	return l->emit(l->arg, name, zr_inodes_of(&l->z->shown.ids, n),
-		       zarr_view_view_is_dir(n), have ? &at : NULL, next);
+	return l->emit(l->arg, name, zr_inodes_of(&l->z->shown.ids, n), zarr_is_dir(n),
+		       have ? &at : NULL, next);
 }
 
 /* list_group - emit arrays, then groups, from position `at` after the documents. */
-static void list_group(const struct zarr_view_view_listing *l, uint32_t ord, uint64_t at,
-		       uint64_t docs)
+static void list_group(const struct zarr_listing *l, uint32_t ord, uint64_t at, uint64_t docs)
 {
-	const struct dataset *ds = zarr_view_view_model(l->z);
+	const struct dataset *ds = zarr_model(l->z);
 	const struct ds_group *g = &ds->groups[ord];
 	uint64_t n = (uint64_t)g->n_arrays + g->n_groups;
 
@@ -535,37 +501,36 @@ static void list_group(const struct zarr_view_view_listing *l, uint32_t ord, uin
 		if (is_array ? l->z->shown.hidden_arrays[child]
 			     : l->z->shown.hidden_groups[child])
 			continue;
-		if (!zarr_view_view_give(l, name, &node, docs + at + 1))
+		if (!zarr_give(l, name, &node, docs + at + 1))
 			return;
 	}
 }
 
 /* list_prefixes - emit every directory inside the grid, with or without chunks. */
-static void list_prefixes(const struct zarr_view_view_listing *l, const struct zr_node *dir,
-			  uint64_t at, uint64_t docs)
+static void list_prefixes(const struct zarr_listing *l, const struct zr_node *dir, uint64_t at,
+			  uint64_t docs)
 {
-	const uint64_t n = zarr_view_view_parts(l->z, dir);
+	const uint64_t n = zarr_parts(l->z, dir);
 	char name[ZR_KEY_MAX];
 
 	for (; at < n; at++) {
 		struct zr_node node = step_down(l->z, dir, at);
 
-		zr_key_part_name(grid_of(l->z, dir->ord), zarr_view_view_level_of(dir), at,
-				 name);
-		if (!zarr_view_view_give(l, name, &node, docs + at + 1))
+		zr_key_part_name(grid_of(l->z, dir->ord), zarr_level_of(dir), at, name,
+				 sizeof(name));
+		if (!zarr_give(l, name, &node, docs + at + 1))
 			return;
 	}
 }
 
-/* zarr_view_view_list_chunks - emit existing files; positions are linear indices from the
+/* zarr_list_chunks - emit existing files; positions are linear indices from the
  * directory's first. */
-static int zarr_view_view_list_chunks(const struct zarr_view_view_listing *l,
-				      const struct zr_node *dir, uint64_t at, uint64_t docs,
-				      struct err *e)
+static int zarr_list_chunks(const struct zarr_listing *l, const struct zr_node *dir,
+			    uint64_t at, uint64_t docs, struct err *e)
 {
 	const struct zr_grid *g = grid_of(l->z, dir->ord);
 	const bool nested = g->keys.nested;
-	uint64_t count = nested ? zarr_view_view_parts(l->z, dir) : g->n;
+	uint64_t count = nested ? zarr_parts(l->z, dir) : g->n;
 	uint64_t first = dir->kind == ZR_PREFIX ? dir->index * count : 0, hit;
 	struct zr_node node = {.kind = ZR_CHUNK, .ord = dir->ord};
 	char name[ZR_KEY_MAX];
@@ -576,7 +541,9 @@ static int zarr_view_view_list_chunks(const struct zarr_view_view_listing *l,
 	if (rc)
 		return rc;
 	for (; at < count; at++) {
-		rc = file_next(l->z, dir->ord, first + at, &hit, &why);
+		rc = is_sharded(l->z, dir->ord)
+			     ? zr_shards_next(l->z->shards, dir->ord, first + at, &hit, &why)
+			     : chunkio_next(l->z->io, dir->ord, first + at, &hit, &why);
 		if (rc == -ENOENT)
 			return 0;
 		if (rc)
@@ -586,68 +553,66 @@ static int zarr_view_view_list_chunks(const struct zarr_view_view_listing *l,
 		at = hit - first;
 		node.index = hit;
 		if (nested)
-			zr_key_part_name(g, zarr_view_view_level_of(dir), at, name);
+			zr_key_part_name(g, zarr_level_of(dir), at, name, sizeof(name));
 		else
 			zr_key_format(g, hit, name);
-		if (!zarr_view_view_give(l, name, &node, docs + at + 1))
+		if (!zarr_give(l, name, &node, docs + at + 1))
 			return 0;
 	}
 	return 0;
 }
 
-static int zarr_view_view_view_list(struct view *v, uint64_t dir, uint64_t cookie,
-				    bool want_attr, view_emit *emit, void *arg, struct err *e)
+static int zarr_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr,
+		     view_emit *emit, void *arg, struct err *e)
 {
-	struct zarr_view_view_listing l = {
+	struct zarr_listing l = {
 		.z = zarr(v), .want_attr = want_attr, .emit = emit, .arg = arg};
 	struct zr_node d;
 	const struct zr_docs *docs;
-	int rc = zarr_view_view_find_node(l.z, dir, &d, e);
+	int rc = zarr_find_node(l.z, dir, &d, e);
 
 	if (rc)
 		return rc;
-	if (!zarr_view_view_is_dir(&d))
+	if (!zarr_is_dir(&d))
 		return err_set(e, -ENOTDIR, "not a directory");
 	docs = docs_in(l.z, &d);
 	for (; cookie < docs->n; cookie++) {
 		struct zr_node n = {.kind = ZR_DOC, .doc = docs->doc[cookie], .ord = d.ord};
 
-		if (!zarr_view_view_give(&l, zr_doc_file(n.doc), &n, cookie + 1))
+		if (!zarr_give(&l, zr_doc_file(n.doc), &n, cookie + 1))
 			return 0;
 	}
 	if (d.kind == ZR_GROUP)
 		list_group(&l, d.ord, cookie - docs->n, docs->n);
-	else if (zarr_view_view_level_of(&d) < zarr_view_view_levels(l.z, d.ord))
+	else if (zarr_level_of(&d) < zarr_levels(l.z, d.ord))
 		list_prefixes(&l, &d, cookie - docs->n, docs->n);
 	else
-		return zarr_view_view_list_chunks(&l, &d, cookie - docs->n, docs->n, e);
+		return zarr_list_chunks(&l, &d, cookie - docs->n, docs->n, e);
 	return 0;
 }
 
 static int doc_read(struct zarr_view *z, const struct zr_node *n, uint64_t off, size_t len,
 		    struct span *ret, struct err *e)
 {
-	struct doc *d = NULL;
-	bool kept = zr_doc_of_all(n->doc);
-	int rc = kept ? meta_get(z, n->doc, &d, e) : doc_get(z, n->doc, n->ord, &d, e);
+	struct doc *d;
+	int rc = doc_get(z, n->doc, n->ord, &d, e);
 	size_t from;
 
 	if (rc)
 		return rc;
 	from = (size_t)u64_min(off, d->len);
-	*ret = (struct span){
-		.mem = d->data + from, .fd = -1, .len = (size_t)u64_min(len, d->len - from)};
-	if (!kept) {
-		ret->done = doc_drop;
-		ret->arg = d;
-	}
+	*ret = (struct span){.mem = d->data + from,
+			     .fd = -1,
+			     .len = (size_t)u64_min(len, d->len - from),
+			     .done = doc_drop,
+			     .arg = d};
 	return 0;
 }
 
 static int chunk_read(struct zarr_view *z, const struct zr_node *n, uint64_t off, size_t len,
 		      uint8_t *room, struct span *ret, struct err *e)
 {
-	const struct ds_array *a = zarr_view_view_array_of(z, n->ord);
+	const struct ds_array *a = zarr_array_of(z, n->ord);
 	uint64_t size;
 	int rc = know_strings(z, n->ord, e);
 
@@ -657,48 +622,52 @@ static int chunk_read(struct zarr_view *z, const struct zr_node *n, uint64_t off
 		if (!rc)
 			len = (size_t)u64_min(len, size - u64_min(off, size));
 	}
-	return rc ? rc : file_read(z, n, off, len, room, ret, e);
+	if (rc)
+		return rc;
+	return is_sharded(z, n->ord)
+		       ? zr_shards_read(z->shards, n->ord, n->index, off, len, room, ret, e)
+		       : chunkio_read(z->io, n->ord, n->index, off, len, room, ret, e);
 }
 
-static int zarr_view_view_view_read(struct view *v, uint64_t id, uint64_t off, size_t len,
-				    uint8_t *room, struct span *ret, struct err *e)
+static int zarr_read(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
+		     struct span *ret, struct err *e)
 {
 	struct zarr_view *z = zarr(v);
 	struct zr_node n;
-	int rc = zarr_view_view_find_node(z, id, &n, e);
+	int rc = zarr_find_node(z, id, &n, e);
 
 	if (rc)
 		return rc;
-	if (zarr_view_view_is_dir(&n))
+	if (zarr_is_dir(&n))
 		return err_set(e, -EISDIR, "a directory");
 	if (n.kind == ZR_DOC)
 		return doc_read(z, &n, off, len, ret, e);
 	return chunk_read(z, &n, off, len, room, ret, e);
 }
 
-static uint64_t zarr_view_view_view_parent(struct view *v, uint64_t dir)
+static uint64_t zarr_parent(struct view *v, uint64_t dir)
 {
 	struct zarr_view *z = zarr(v);
 	struct zr_node n, up = {.kind = ZR_GROUP};
 
-	if (zarr_view_view_find_node(z, dir, &n, NULL))
+	if (zarr_find_node(z, dir, &n, NULL))
 		return VIEW_ROOT;
 	if (n.kind == ZR_GROUP)
-		up.ord = n.ord == 0 ? 0 : zarr_view_view_model(z)->groups[n.ord].parent;
+		up.ord = n.ord == 0 ? 0 : zarr_model(z)->groups[n.ord].parent;
 	else if (n.kind == ZR_ARRAY)
-		up.ord = zarr_view_view_array_of(z, n.ord)->group;
+		up.ord = zarr_array_of(z, n.ord)->group;
 	else if (n.kind == ZR_PREFIX && n.level > 1)
 		up = (struct zr_node){.kind = ZR_PREFIX,
 				      .ord = n.ord,
 				      .level = n.level - 1,
-				      .index = n.index / zr_key_parts(grid_of(z, n.ord),
-								      n.level - 1)};
+				      .index = n.index /
+					       zr_key_parts(grid_of(z, n.ord), n.level - 1)};
 	else if (n.kind == ZR_PREFIX)
 		up = (struct zr_node){.kind = ZR_ARRAY, .ord = n.ord};
 	return zr_inodes_of(&z->shown.ids, &up);
 }
 
-static const struct plan *zarr_view_view_view_plan(struct view *v, uint32_t array)
+static const struct plan *zarr_plan(struct view *v, uint32_t array)
 {
 	return &zarr(v)->shown.plans[array];
 }
@@ -717,28 +686,27 @@ static int node_reported(struct zarr_view *z, const struct zr_node *n, enum prov
 		return err_set(e, -ENODATA, "it belongs to no variable");
 	plan = &z->shown.plans[n->ord];
 	if (n->kind == ZR_ARRAY)
-		return provenance_array(s, zarr_view_view_array_of(z, n->ord), plan, what, out,
-					e);
+		return provenance_array(s, zarr_array_of(z, n->ord), plan, what, out, e);
 	if (is_sharded(z, n->ord))
 		return zr_shards_provenance(z->shards, n->ord, n->index, plan, what, out, e);
 	return provenance_chunk(z->io, s, plan, n->ord, n->index, what, out, e);
 }
 
-static int zarr_view_view_view_xattr(struct view *v, uint64_t id, const char *name,
-				     struct buf *out, struct err *e)
+static int zarr_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
+		      struct err *e)
 {
 	struct zarr_view *z = zarr(v);
 	struct zr_node n;
-	int rc = zarr_view_view_find_node(z, id, &n, e);
+	int rc = zarr_find_node(z, id, &n, e);
 
 	if (!rc && provenance_of(name))
 		return node_reported(z, &n, provenance_of(name), out, e);
 	return rc ? rc
-		  : zr_xattr(n.kind == ZR_ARRAY ? zarr_view_view_array_of(z, n.ord) : NULL,
+		  : zr_xattr(n.kind == ZR_ARRAY ? zarr_array_of(z, n.ord) : NULL,
 			     (int)z->shown.format->version, name, out, e);
 }
 
-static void zarr_view_view_view_close(struct view *v)
+static void zarr_close(struct view *v)
 {
 	struct zarr_view *z;
 
@@ -759,14 +727,14 @@ static void zarr_view_view_view_close(struct view *v)
 
 static const struct view_ops zarr_view_ops = {
 	.name = "zarr",
-	.close = zarr_view_view_view_close,
-	.lookup = zarr_view_view_view_lookup,
-	.getattr = zarr_view_view_view_getattr,
-	.list = zarr_view_view_view_list,
-	.read = zarr_view_view_view_read,
-	.parent = zarr_view_view_view_parent,
-	.plan = zarr_view_view_view_plan,
-	.xattr = zarr_view_view_view_xattr,
+	.close = zarr_close,
+	.lookup = zarr_lookup,
+	.getattr = zarr_getattr,
+	.list = zarr_list,
+	.read = zarr_read,
+	.parent = zarr_parent,
+	.plan = zarr_plan,
+	.xattr = zarr_xattr,
 };
 
 /* ---- access for writers of references ---- */
@@ -823,7 +791,7 @@ int zr_view_file(struct view *v, const struct zr_node *n, struct buf *out, struc
 	if (!room)
 		return err_nomem(e);
 	for (size_t at = 0; at < size; at += got) {
-		rc = zarr_view_view_view_read(v, id, at, (size_t)size - at, room + at, &s, e);
+		rc = zarr_read(v, id, at, (size_t)size - at, room + at, &s, e);
 		if (!rc)
 			rc = span_fetch(&s, room + at, (size_t)size - at, &got, e);
 		if (!rc && got == 0)
@@ -876,7 +844,7 @@ int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struc
 				       .strict_json = opts->strict_json};
 out:
 	if (rc)
-		zarr_view_view_view_close(&z->base);
+		zarr_close(&z->base);
 	else
 		*ret = &z->base;
 	return rc;
@@ -885,38 +853,25 @@ out:
 /* Extended attributes of an array's directory: the storage of its chunks in the source, in terms
  * of netCDF. The metadata documents have the presented form. */
 
-static void put_filter(const struct ds_array *a, int version, struct buf *out)
-{
-	(void)version;
-	codec_spec_print(&a->chain, out);
-}
-
-static void zarr_view_view_put_codecs(const struct ds_array *a, int version, struct buf *out)
-{
-	codec_spec_json(&a->chain, a->type.size, version, out);
-}
-
-static const struct {
-	const char *name;
-	void (*put)(const struct ds_array *a, int version, struct buf *out);
-} xattrs[] = {
-	{"user._Filter", put_filter},
-	{"user._Codecs", zarr_view_view_put_codecs},
-};
-
 int zr_xattr(const struct ds_array *a, int version, const char *name, struct buf *out,
 	     struct err *e)
 {
-	for (size_t i = 0; i < ARRAY_LEN(xattrs) && a && a->chain.n > 0; i++) {
+	static const char *const names[] = {"user._Filter", "user._Codecs"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names) && a && a->chain.n > 0; i++) {
 		if (!name) {
-			buf_put(out, xattrs[i].name, strlen(xattrs[i].name) + 1);
-		} else if (strcmp(name, xattrs[i].name) == 0) {
-			xattrs[i].put(a, version, out);
-			return buf_ok(out) ? 0
-					   : buf_full(out, e, -E2BIG,
-						      "'%s' is larger than %zu bytes", name,
-						      out->max);
+			buf_put(out, names[i], strlen(names[i]) + 1);
+			continue;
 		}
+		if (strcmp(name, names[i]) != 0)
+			continue;
+		if (i == 0)
+			codec_spec_print(&a->chain, out);
+		else
+			codec_spec_json(&a->chain, a->type.size, version, out);
+		return buf_ok(out) ? 0
+				   : buf_full(out, e, -E2BIG, "'%s' is larger than %zu bytes",
+					      name, out->max);
 	}
 	if (name)
 		return err_set(e, -ENODATA, "no attribute '%s'", name);

@@ -55,7 +55,7 @@ static void check(uint32_t rank, const uint64_t *stored, const uint64_t *chunk,
 	for (uint64_t i = 0; i < n_in; i++)
 		in[i] = (uint8_t)dice(256);
 	plainly(&a, p, size, in, want);
-	zr_rearrange(&a, p, size, in, out);
+	zr_rearrange(&m, stored, rank, chunk, size, false, in, out);
 	assert_memory_equal(out, want, n_out);
 	test_free(want);
 	test_free(out);
@@ -163,7 +163,7 @@ static void test_fields(void **state)
 	uint8_t out[10];
 
 	(void)state;
-	zr_fields(&t, 2, in, out);
+	zr_fields(&t, 2, false, in, out);
 	assert_memory_equal(out, "A1234B5678", 10);
 }
 
