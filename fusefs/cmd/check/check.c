@@ -139,8 +139,8 @@ static int check_prepare(struct check_run_s *r, struct err *rest, struct err *e)
 
 	rc = rc < 0 ? rc : 0; /* the dataset does not exist any more: opening it reports that */
 	/* before threads start: the process that forks others */
-	if (rc == 0 && setup->prepare && !child_prepared())
-		rc = setup->prepare(e);
+	if (rc == 0)
+		rc = app_prepare(setup, e);
 	if (rc == 0)
 		rc = look_for_rest(r, e);
 	if (rc == 0 && setup->cfg->sandbox_codecs)

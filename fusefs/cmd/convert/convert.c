@@ -180,8 +180,8 @@ static int convert_prepare(struct convert_run *r, struct err *e)
 	if (rc == 0)
 		rc = convert_dest_check(r->setup, e);
 	/* before threads start: the process that forks others */
-	if (rc == 0 && r->setup->prepare && !child_prepared())
-		rc = r->setup->prepare(e);
+	if (rc == 0)
+		rc = app_prepare(r->setup, e);
 	if (rc == 0 && cfg->sandbox_codecs)
 		codec_isolate(0);
 	if (rc == 0)
