@@ -90,8 +90,7 @@ static int give_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t kno
 	struct mirror_handle *h = alloc_array(1, sizeof(*h));
 
 	if (!h) {
-		if (s->view->write->release)
-			s->view->write->release(s->view, inner_of(id), ret->fh);
+		s->view->write->release(s->view, inner_of(id), ret->fh);
 		if (known && s->view->ops->forget)
 			s->view->ops->forget(s->view, inner_of(id), known);
 		slot_put(m, s, 0);
@@ -288,10 +287,7 @@ static int w_flush(struct view *v, uint64_t id, uint64_t fh, struct err *e)
 	int rc = 0;
 
 	if (h && h->slot)
-		return h->slot->view->write->flush
-			       ? h->slot->view->write->flush(h->slot->view, inner_of(id), h->fh,
-							     e)
-			       : 0;
+		return h->slot->view->write->flush(h->slot->view, inner_of(id), h->fh, e);
 	if (h && h->wrote)
 		rc = become_flushed(mirror_of(v), h->id, h->fd, e);
 	if (h && rc == 0)
@@ -308,10 +304,7 @@ static int w_fsync(struct view *v, uint64_t id, uint64_t fh, bool data_only, str
 		return 0;
 	if (!h->slot)
 		return io_sync(h->fd, !data_only, e);
-	return h->slot->view->write->fsync
-		       ? h->slot->view->write->fsync(h->slot->view, inner_of(id), h->fh,
-						     data_only, e)
-		       : 0;
+	return h->slot->view->write->fsync(h->slot->view, inner_of(id), h->fh, data_only, e);
 }
 
 static int w_fsyncdir(struct view *v, uint64_t dir, struct err *e)
@@ -326,7 +319,7 @@ static int w_fsyncdir(struct view *v, uint64_t dir, struct err *e)
 		rc = slot_get(m, number_of(dir), &s, e);
 		if (rc < 0)
 			return rc;
-		if (s->rw && s->view->write->fsyncdir)
+		if (s->rw)
 			rc = s->view->write->fsyncdir(s->view, inner_of(dir), e);
 		slot_put(m, s, 0);
 		return rc;
@@ -357,8 +350,7 @@ static void w_release(struct view *v, uint64_t id, uint64_t fh)
 	list_remove(&h->link);
 	(void)pthread_mutex_unlock(&m->lock);
 	if (h->slot) {
-		if (h->slot->view->write->release)
-			h->slot->view->write->release(h->slot->view, inner_of(id), h->fh);
+		h->slot->view->write->release(h->slot->view, inner_of(id), h->fh);
 		slot_unpin(m, h->slot);
 	} else {
 		if (h->writes && real_writer_last(m, h->id) &&

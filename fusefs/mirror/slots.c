@@ -750,12 +750,11 @@ int slots_sync(struct mirror *m, const char *path, struct err *e)
 	(void)pthread_mutex_lock(&m->lock);
 	while ((s = next_written_locked(m, path, number)) != NULL) {
 		struct err one = ERR_INIT;
-		int r = 0;
+		int r;
 
 		(void)pthread_mutex_unlock(&m->lock);
 		number = s->number + 1;
-		if (s->view->write->fsyncdir)
-			r = s->view->write->fsyncdir(s->view, VIEW_ROOT, &one);
+		r = s->view->write->fsyncdir(s->view, VIEW_ROOT, &one);
 		if (r < 0 && rc < 0)
 			log_error("'%s': %s", s->path, one.msg);
 		else if (r < 0)
