@@ -2,7 +2,7 @@
 /* main.c - the program: which formats and views there are, and how options select them. */
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -10,6 +10,7 @@
 
 #include "base/process/child.h"
 #include "base/observe/log.h"
+#include "base/os/thread.h"
 #include "codecs/plugin/plugin.h"
 #include "fusefs/cmd/check/check.h"
 #include "fusefs/app/fusefs.h"
@@ -27,17 +28,6 @@
 static const struct source_ops *const formats[] = {&hdf5_source_ops, &cdf_source_ops,
 						   &hdf4_source_ops, &zarr_source_ops,
 						   &refs_source_ops};
-
-/* spare_processors - number of decoding threads: one processor is left to the reader. With two
- * processors, one thread that decodes ahead made a reader 1.5 times as fast as two threads did. */
-static uint32_t spare_processors(void)
-{
-	cpu_set_t set;
-
-	if (sched_getaffinity(0, sizeof(set), &set) < 0)
-		return 1;
-	return CPU_COUNT(&set) > 2 ? (uint32_t)CPU_COUNT(&set) - 1 : 1;
-}
 
 /* policy_of - the rules are borrowed from setup, which outlives all views. */
 static struct plan_policy policy_of(const struct cfg *cfg, const struct view_request *want)
@@ -60,7 +50,10 @@ static struct plan_policy policy_of(const struct cfg *cfg, const struct view_req
 static struct chunkio_options io_of(const struct cfg *cfg, const struct view_request *want)
 {
 	uint32_t share = want->share;
-	uint32_t threads = cfg->decode_threads ? cfg->decode_threads : spare_processors();
+	/* One processor is left to the reader. With two processors, one thread that decodes ahead
+	 * made a reader 1.5 times as fast as two threads did. */
+	uint32_t threads = cfg->decode_threads ? cfg->decode_threads
+					       : (uint32_t)u64_max(thread_processors(), 2) - 1;
 
 	threads = threads > share ? threads / share : 1;
 	return (struct chunkio_options){
