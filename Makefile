@@ -21,7 +21,7 @@ CC ?= cc
 PKG_CONFIG ?= pkg-config
 MODULES := base mountcfg codecs translate nczarr hdf5view fusefs
 PKGS := fuse3 hdf5 zlib libdeflate jansson blosc libzstd liblzma liblz4 libcurl libcrypto expat \
-	libseccomp inih libmicrohttpd
+	libseccomp libmicrohttpd
 # Those without a pkg-config file.
 PLAIN_LIBS := -lbz2 -laec -llzf -lsnappy -lpthread -ldl -lm
 
@@ -124,7 +124,7 @@ below_codecs := codecs base
 below_translate := translate $(below_codecs)
 below_nczarr := nczarr $(below_translate)
 below_hdf5view := hdf5view $(below_translate)
-below_fusefs := fusefs mountcfg $(below_hdf5view)
+below_fusefs := fusefs mountcfg nczarr $(below_hdf5view)
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(sort $(shell find tests/unit -name 'test_*.c')))
 module_of = $(firstword $(subst /, ,$(1)))
 objs_of = $(foreach m,$(below_$(1)),$(filter $(BUILD)/obj/$(m)/%,$(LIBOBJ)))
@@ -204,7 +204,7 @@ PLUGIN_CFLAGS = $(filter-out -fsanitize=% -fno-sanitize-recover=%,$(CFLAGS)) -fP
 	-ffunction-sections -fdata-sections
 PLUGIN_LDFLAGS = $(filter-out -fsanitize=%,$(LDFLAGS)) -shared -Wl,--gc-sections -Wl,--as-needed \
 	-Wl,-z,defs -Wl,--exclude-libs,ALL
-PLUGIN_LIBS = $(shell $(PKG_CONFIG) --libs $(filter-out fuse3 hdf5 jansson libseccomp inih libmicrohttpd,$(PKGS))) $(PLAIN_LIBS)
+PLUGIN_LIBS = $(shell $(PKG_CONFIG) --libs $(filter-out fuse3 hdf5 jansson libseccomp libmicrohttpd,$(PKGS))) $(PLAIN_LIBS)
 
 plugins: $(PLUGIN_OUT)
 

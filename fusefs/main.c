@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* main.c - the program: the only file that includes every module and connects their tables. */
+/* main.c - the program: which formats and views there are, and how options select them. */
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -10,7 +10,7 @@
 
 #include "base/process/child.h"
 #include "base/observe/log.h"
-#include "base/os/url.h"
+#include "base/os/thread.h"
 #include "codecs/plugin/plugin.h"
 #include "fusefs/cmd/check/check.h"
 #include "fusefs/app/fusefs.h"
@@ -28,17 +28,6 @@
 static const struct source_ops *const formats[] = {&hdf5_source_ops, &cdf_source_ops,
 						   &hdf4_source_ops, &zarr_source_ops,
 						   &refs_source_ops};
-
-/* spare_processors - number of decoding threads: one processor is left to the reader. With two
- * processors, one thread that decodes ahead made a reader 1.5 times as fast as two threads did. */
-static uint32_t spare_processors(void)
-{
-	cpu_set_t set;
-
-	if (sched_getaffinity(0, sizeof(set), &set) < 0)
-		return 1;
-	return CPU_COUNT(&set) > 2 ? (uint32_t)CPU_COUNT(&set) - 1 : 1;
-}
 
 /* policy_of - the rules are borrowed from setup, which outlives all views. */
 static struct plan_policy policy_of(const struct cfg *cfg, const struct view_request *want)
@@ -61,7 +50,10 @@ static struct plan_policy policy_of(const struct cfg *cfg, const struct view_req
 static struct chunkio_options io_of(const struct cfg *cfg, const struct view_request *want)
 {
 	uint32_t share = want->share;
-	uint32_t threads = cfg->decode_threads ? cfg->decode_threads : spare_processors();
+	/* One processor is left to the reader. With two processors, one thread that decodes ahead
+	 * made a reader 1.5 times as fast as two threads did. */
+	uint32_t threads = cfg->decode_threads ? cfg->decode_threads
+					       : (uint32_t)u64_max(thread_processors(), 2) - 1;
 
 	threads = threads > share ? threads / share : 1;
 	return (struct chunkio_options){
@@ -273,234 +265,6 @@ static int main_write_parquet(struct source *s, struct view *v, const struct cfg
 	return refs_parquet(s, v, &opts, dir, e);
 }
 
-/* Remote sources. */
-
-/* blob_proxy - remote access of one process. */
-struct blob_proxy {
-	struct remote *remote;
-	const struct cfg *cfg;
-};
-
-static int remote_open(const struct cfg *cfg, void **ret, struct err *e)
-{
-	const struct remote_options opts = {
-		.profile = cfg->profile,
-		.region = cfg->region,
-		.access_key = cfg->access_key,
-		.secret_key = cfg->secret_key,
-		.config_file = cfg->aws_config,
-		.endpoint = cfg->endpoint,
-		.bearer_file = cfg->bearer_file,
-		.netrc_file = cfg->netrc_file,
-		.ca_file = cfg->ca_file,
-		.anonymous = cfg->anonymous,
-		.requester_pays = cfg->requester_pays,
-		.virtual_hosts = cfg->virtual_hosts,
-		.insecure = cfg->insecure || cfg->unverified,
-		.plain_secrets = cfg->insecure,
-		.private_redirects = cfg->private_redirects,
-		.timeout_ms = cfg->timeout * 1000,
-		.tries = cfg->max_attempts,
-		.connections = cfg->max_connections,
-		.cache_bytes = cfg->remote_cache_size,
-		.prefetch_bytes = cfg->prefetch_size,
-		.cache_dir = cfg->cache_dir,
-		.disk_bytes = cfg->cache_dir ? cfg->disk_cache_size : 0,
-		.check_ms = cfg->revalidate * 1000,
-	};
-	struct blob_proxy *f = alloc_array(1, sizeof(*f));
-	int rc;
-
-	if (!f)
-		return err_nomem(e);
-	f->cfg = cfg;
-	rc = remote_new(&opts, &f->remote, e);
-	if (rc < 0) {
-		free(f);
-		return rc;
-	}
-	*ret = f;
-	return 0;
-}
-
-static void main_remote_close(void *remote)
-{
-	struct blob_proxy *f = remote;
-
-	remote_free(f->remote);
-	free(f);
-}
-
-static void main_remote_stop(void *remote)
-{
-	remote_stop(((struct blob_proxy *)remote)->remote);
-}
-
-static uint64_t main_remote_requests(void *remote)
-{
-	return remote_requests(((struct blob_proxy *)remote)->remote);
-}
-
-/* same_origin - true if two addresses have the same server, which may see the same secrets. */
-static bool same_origin(const char *a, const char *b)
-{
-	struct url u, v;
-	bool same;
-
-	if (!a || !b || url_parse(a, &u, NULL) < 0)
-		return false;
-	if (url_parse(b, &v, NULL) < 0) {
-		url_release(&u);
-		return false;
-	}
-	same = url_origin_same(&u, &v);
-	url_release(&u);
-	url_release(&v);
-	return same;
-}
-
-/* target_of - the result borrows from a. User, password and token belong to the source's server;
- * its address contains none of them. */
-static struct remote_target target_of(const struct cfg *cfg, const char *text,
-				      const struct address *a)
-{
-	const bool source = cfg->remote && same_origin(text, cfg->source);
-
-	return (struct remote_target){
-		.kind = a->kind == ADDRESS_S3    ? REMOTE_S3
-			: a->kind == ADDRESS_GS3 ? REMOTE_GS3
-						 : REMOTE_HTTP,
-		.url = a->url,
-		.query = a->query,
-		.user = source && cfg->user ? cfg->user : a->user,
-		.password = source && cfg->user ? cfg->password : a->password,
-		.bucket = a->bucket,
-		.key = a->key,
-		.profile = a->profile,
-		.region = a->region,
-		.shown = a->shown,
-		.no_token = !source,
-		.what = a->what == ADDRESS_TREE   ? REMOTE_TREE
-			: a->what == ADDRESS_FILE ? REMOTE_FILE
-						  : REMOTE_ANY,
-	};
-}
-
-/* remote_parse - parse a remote address; address_release frees it. */
-static int remote_parse(const char *text, struct address *ret, struct err *e)
-{
-	int rc = address_parse(text, ret, e);
-
-	if (rc < 0 || ret->kind != ADDRESS_PATH)
-		return rc;
-	address_release(ret);
-	return err_set(e, -EINVAL, "a local path, where a URL is expected");
-}
-
-static int main_remote_at(void *remote, const char *text, struct source_at *ret, struct err *e)
-{
-	const struct blob_proxy *f = remote;
-	struct remote_target t;
-	struct address a;
-	int rc = remote_parse(text, &a, e);
-
-	if (rc < 0)
-		return rc;
-	t = target_of(f->cfg, text, &a);
-	rc = remote_at(f->remote, &t, ret, e);
-	address_release(&a);
-	return rc;
-}
-
-static int main_remote_store(void *remote, const char *text, struct store **ret, struct err *e)
-{
-	const struct blob_proxy *f = remote;
-	struct remote_target t;
-	struct address a;
-	int rc = remote_parse(text, &a, e);
-
-	if (rc < 0)
-		return rc;
-	t = target_of(f->cfg, text, &a);
-	rc = remote_store(f->remote, &t, ret, e);
-	address_release(&a);
-	return rc;
-}
-
-/* may_be_private - true if an object that the metadata at `from` names may be in a private network:
- * the metadata is local, or is itself in a private network. */
-static bool may_be_private(const char *from, const char *to)
-{
-	struct url u;
-	bool may;
-
-	if (!from || same_origin(from, to))
-		return true;
-	if (url_parse(from, &u, NULL) < 0)
-		return false;
-	may = remote_is_private(u.host);
-	url_release(&u);
-	return may;
-}
-
-static int remote_blob(void *remote, const char *from, const char *text, struct blob **ret,
-		       struct err *e)
-{
-	const struct blob_proxy *f = remote;
-	struct remote_target t;
-	struct source_at at;
-	struct address a;
-	int rc;
-
-	if (strchr(text, '#')) /* a fragment could send the user's credentials to any host */
-		return err_set(e, -EINVAL,
-			       "a reference cannot contain '#': write %%23 for a '#' in a name");
-	rc = remote_parse(text, &a, e);
-	if (rc < 0)
-		return rc;
-	t = target_of(f->cfg, text, &a);
-	t.what = REMOTE_OBJECT;
-	t.public_only = !f->cfg->private_redirects && !may_be_private(from, text);
-	rc = remote_at(f->remote, &t, &at, e);
-	address_release(&a);
-	if (rc == 0)
-		*ret = at.file;
-	return rc;
-}
-
-static int reach_blob(void *setup, const char *from, const char *text, struct blob **ret,
-		      struct err *e)
-{
-	return fs_blob(setup, from, text, ret, e);
-}
-
-static const struct fs_remote remote_table = {
-	.open = remote_open,
-	.stop = main_remote_stop,
-	.close = main_remote_close,
-	.at = main_remote_at,
-	.release = remote_at_release,
-	.store = main_remote_store,
-	.requests = main_remote_requests,
-	.blob = remote_blob,
-};
-
-/* versions - the text of --version. */
-static void versions(struct buf *text)
-{
-	char hdf5[64] = "", hdf4[64] = "";
-
-	hdf5_version(hdf5, sizeof(hdf5));
-	buf_printf(text, "nczarrfs %s\nlibfuse %s\nHDF5 %s\n", NCZARRFS_VERSION,
-		   fuse_pkgversion(), hdf5);
-	hdf4_version(hdf4, sizeof(hdf4));
-	buf_printf(text, "HDF4 %s\n", hdf4[0] ? hdf4 : "not built in");
-	codec_versions(text);
-	buf_puts(text, "sandbox: ");
-	sandbox_report(text);
-	buf_putc(text, '\n');
-}
-
 /* name_virtual - name of the virtual file, also if the path ends in "." or "..". */
 static void name_virtual(const char *path, char out[NAME_BYTES])
 {
@@ -580,8 +344,6 @@ int main(int argc, char **argv)
 	struct app setup = {
 		.rw = &rw,
 		.refs = &refs,
-		.versions = versions,
-		.remote = &remote_table,
 		.cfg = &cfg,
 		.rules = &rules,
 		.formats = formats,
@@ -594,17 +356,18 @@ int main(int argc, char **argv)
 	};
 	struct cfg_files files = {.system = CFG_SYSTEM_FILE};
 	auto_free char *user = cfg_user_file();
-	const struct remote_opener reach = {.arg = &setup, .blob = reach_blob};
 	int status = 1;
 
-	refs_set_remote_opener(&reach);
+	fs_remote_begin(&setup);
 	if (!own_stdio())
 		return 1;
 	fs_inherited_note();
 	files.user = user;
 	if (cfg_parse(argc, argv, &files, &cfg, &e) < 0) {
 		log_error("%s", e.msg);
-		return e.code == -EINVAL ? EXIT_USAGE : cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
+		return e.code == -EINVAL          ? EXIT_USAGE
+		       : cfg.command == CFG_CHECK ? CHECK_FAILED
+						  : 1;
 	}
 	if (cfg.note)
 		log_warn("%s", cfg.note);
@@ -634,7 +397,8 @@ int main(int argc, char **argv)
 		goto out;
 	}
 	if (subcommand_has(cfg.command, SUB_CACHE))
-		setup.shared = chunkio_shared_new(cfg.cache_size); /* NULL: each view has its own */
+		setup.shared =
+			chunkio_shared_new(cfg.cache_size); /* NULL: each view has its own */
 	status = subcommand_run(&setup);
 out:
 	chunkio_shared_free(setup.shared);

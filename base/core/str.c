@@ -93,6 +93,21 @@ void str_put_plain(struct buf *b, const char *s)
 		buf_putc(b, (unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s);
 }
 
+void str_put_xml(struct buf *b, const char *s, size_t n)
+{
+	static const char special[] = "&<>\"'";
+	static const char *const escaped[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
+
+	for (size_t i = 0; i < n; i++) {
+		const char *at = s[i] ? strchr(special, s[i]) : NULL;
+
+		if (at)
+			buf_puts(b, escaped[at - special]);
+		else
+			buf_putc(b, s[i]);
+	}
+}
+
 void str_put_double(struct buf *b, double v)
 {
 	char text[40];

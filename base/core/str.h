@@ -37,6 +37,9 @@ void str_put_member(struct buf *b, const char *name, const char *value);
 /* str_put_plain - append untrusted text for a terminal, with '?' for each control character. */
 void str_put_plain(struct buf *b, const char *s);
 
+/* str_put_xml - append n bytes of text escaped for XML and HTML, also within quotes. */
+void str_put_xml(struct buf *b, const char *s, size_t n);
+
 /* str_put_double - append the shortest decimal that reads back to the same double, always with
  * a '.' or an exponent; non-finite values as NaN, Infinity, -Infinity. Independent of locale. */
 void str_put_double(struct buf *b, double v);

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 
 #include "base/core/hash.h"
-#include "base/process/child.h"
 #include "base/observe/log.h"
 #include "fusefs/app/dataset_names.h"
 #include "translate/concat/concat.h"
@@ -91,7 +90,7 @@ int fs_concat(const struct app *setup, const struct source_options *opts, struct
 		.named = name_says_dataset,
 		.source = opts,
 	};
-	int rc = 0;
+	int rc;
 
 	if (cfg->remote)
 		return err_set(e, -EOPNOTSUPP,
@@ -99,8 +98,7 @@ int fs_concat(const struct app *setup, const struct source_options *opts, struct
 			       "mount each file, or copy the files first",
 			       cfg->shown);
 	/* threads open the members: the process that forks has to exist before them */
-	if (setup->prepare && !child_prepared())
-		rc = setup->prepare(e);
+	rc = app_prepare(setup, e);
 	if (rc < 0)
 		return rc;
 	index = app_concat_index_of(cfg);

@@ -20,7 +20,6 @@
 struct chunkio_shared;
 struct fs_refs_table;
 struct fs_rw;
-struct fs_remote;
 struct status;
 
 /* view_request - the view of a source to open, in addition to cfg. */
@@ -53,13 +52,14 @@ struct app {
 			 const struct view_request *want, struct view **ret, struct err *e);
 	const struct fs_rw *rw; /* fusefs/write/writable.h */
 	const struct fs_refs_table *refs; /* fusefs/cmd/refs.h */
-	void (*versions)(struct buf *text); /* append the output of --version */
-	const struct fs_remote *remote; /* fusefs/app/remote.h */
 	/* forget - wipe the secrets of cfg in a process that opens no source. */
 	void (*forget)(void);
 	/* prepare - must run in the server before it starts threads. NULL: nothing to do. */
 	int (*prepare)(struct err *e);
 };
+
+/* app_prepare - call prepare, unless it was called in this process. */
+int app_prepare(const struct app *setup, struct err *e) NZ_MUST_USE;
 
 /* fs_source_options - the options of cfg that apply to sources. */
 void fs_source_options(const struct cfg *cfg, struct source_options *ret);

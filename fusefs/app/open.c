@@ -43,6 +43,11 @@ void fs_source_options(const struct cfg *cfg, struct source_options *ret)
 	};
 }
 
+int app_prepare(const struct app *setup, struct err *e)
+{
+	return setup->prepare && !child_prepared() ? setup->prepare(e) : 0;
+}
+
 static struct view_request want_of(const struct app *setup)
 {
 	return (struct view_request){.name = setup->file_name,
@@ -177,8 +182,8 @@ int fs_open_quietly(const struct app *setup, struct source **ret_source, struct 
 					       setup->cfg->command == CFG_MOUNT, e);
 
 	/* remote access has a thread: the process that forks has to exist before it */
-	if (rc == 0 && setup->cfg->remote && setup->prepare && !child_prepared())
-		rc = setup->prepare(e);
+	if (rc == 0 && setup->cfg->remote)
+		rc = app_prepare(setup, e);
 	if (rc < 0)
 		return rc;
 	if (quietly)
@@ -228,11 +233,10 @@ static int fs_open_epoch(void *arg, struct source **ret_source, struct view **re
 int fs_open_served(struct fs *fs, const struct app *setup, struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
-	int rc = 0;
+	int rc;
 
 	fs_rw_prepare(setup);
-	if (setup->prepare)
-		rc = setup->prepare(e);
+	rc = app_prepare(setup, e);
 	if (rc == 0 && cfg->sandbox_codecs)
 		codec_isolate(0);
 	fs->setup = setup;

@@ -10,41 +10,129 @@
 #include <string.h>
 
 #include "base/os/cancel.h"
+#include "base/os/lock.h"
 #include "base/os/url.h"
 #include "fusefs/app/concat.h"
 #include "mountcfg/address/address.h"
+#include "nczarr/nczarr.h"
 
 static struct {
 	pthread_mutex_t lock;
-	const struct fs_remote *ops; /* lock */
-	void *remote;                /* lock; NULL: no remote source was opened here */
-	pid_t owner;                 /* lock */
+	struct remote *remote; /* lock; NULL: no remote source was opened here */
+	pid_t owner;           /* lock */
 } the = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static int app_remote_get(const struct app *setup, void **ret, struct err *e)
+static int app_remote_get(const struct cfg *cfg, struct remote **ret, struct err *e)
 {
+	const struct remote_options opts = {
+		.profile = cfg->profile,
+		.region = cfg->region,
+		.access_key = cfg->access_key,
+		.secret_key = cfg->secret_key,
+		.config_file = cfg->aws_config,
+		.endpoint = cfg->endpoint,
+		.bearer_file = cfg->bearer_file,
+		.netrc_file = cfg->netrc_file,
+		.ca_file = cfg->ca_file,
+		.anonymous = cfg->anonymous,
+		.requester_pays = cfg->requester_pays,
+		.virtual_hosts = cfg->virtual_hosts,
+		.insecure = cfg->insecure || cfg->unverified,
+		.plain_secrets = cfg->insecure,
+		.private_redirects = cfg->private_redirects,
+		.timeout_ms = cfg->timeout * 1000,
+		.tries = cfg->max_attempts,
+		.connections = cfg->max_connections,
+		.cache_bytes = cfg->remote_cache_size,
+		.prefetch_bytes = cfg->prefetch_size,
+		.cache_dir = cfg->cache_dir,
+		.disk_bytes = cfg->cache_dir ? cfg->disk_cache_size : 0,
+		.check_ms = cfg->revalidate * 1000,
+	};
+	LOCK_SCOPE(&the.lock);
 	int rc = 0;
 
-	if (!setup->remote)
-		return err_set(e, -EOPNOTSUPP, "'%s': remote sources are not available here",
-			       setup->cfg->shown);
-	(void)pthread_mutex_lock(&the.lock);
 	if (the.owner != getpid())
-		the.remote = NULL; /* created by a parent process: its thread does not exist here */
+		the.remote =
+			NULL; /* created by a parent process: its thread does not exist here */
 	if (!the.remote)
-		rc = setup->remote->open(setup->cfg, &the.remote, e);
-	the.ops = setup->remote;
+		rc = remote_new(&opts, &the.remote, e);
 	the.owner = getpid();
 	*ret = the.remote;
-	(void)pthread_mutex_unlock(&the.lock);
 	return rc;
+}
+
+/* same_origin - true if two addresses have the same server, which may see the same secrets. */
+static bool same_origin(const char *a, const char *b)
+{
+	struct url u, v;
+	bool same;
+
+	if (!a || !b || url_parse(a, &u, NULL) < 0)
+		return false;
+	if (url_parse(b, &v, NULL) < 0) {
+		url_release(&u);
+		return false;
+	}
+	same = url_origin_same(&u, &v);
+	url_release(&u);
+	url_release(&v);
+	return same;
+}
+
+/* target_of - the result borrows from a. User, password and token belong to the source's server;
+ * its address contains none of them. */
+static struct remote_target target_of(const struct cfg *cfg, const char *text,
+				      const struct address *a)
+{
+	const bool source = cfg->remote && same_origin(text, cfg->source);
+
+	return (struct remote_target){
+		.kind = a->kind == ADDRESS_S3    ? REMOTE_S3
+			: a->kind == ADDRESS_GS3 ? REMOTE_GS3
+						 : REMOTE_HTTP,
+		.url = a->url,
+		.query = a->query,
+		.user = source && cfg->user ? cfg->user : a->user,
+		.password = source && cfg->user ? cfg->password : a->password,
+		.bucket = a->bucket,
+		.key = a->key,
+		.profile = a->profile,
+		.region = a->region,
+		.shown = a->shown,
+		.no_token = !source,
+		.what = a->what == ADDRESS_TREE   ? REMOTE_TREE
+			: a->what == ADDRESS_FILE ? REMOTE_FILE
+						  : REMOTE_ANY,
+	};
+}
+
+/* app_remote_parse - parse a remote address, and create remote access. The caller frees *ret_a
+ * (address_release) and, with it, the strings of *ret. */
+static int app_remote_parse(const struct cfg *cfg, const char *text, struct remote **ret_remote,
+			    struct address *ret_a, struct remote_target *ret, struct err *e)
+{
+	int rc = app_remote_get(cfg, ret_remote, e);
+
+	if (rc == 0)
+		rc = address_parse(text, ret_a, e);
+	if (rc < 0)
+		return rc;
+	if (ret_a->kind == ADDRESS_PATH) {
+		address_release(ret_a);
+		return err_set(e, -EINVAL, "a local path, where a URL is expected");
+	}
+	*ret = target_of(cfg, text, ret_a);
+	return 0;
 }
 
 int fs_source(const struct app *setup, const char *path, const struct source_options *opts,
 	      struct source **ret, struct err *e)
 {
+	struct remote_target t;
 	struct source_at at;
-	void *remote;
+	struct remote *remote;
+	struct address a;
 	int rc;
 
 	if (setup->cfg->concat)
@@ -53,32 +141,82 @@ int fs_source(const struct app *setup, const char *path, const struct source_opt
 		rc = source_open(setup->formats, setup->n_formats, path, opts, ret, e);
 		return rc < 0 ? fs_concat_hint(path, rc, e) : 0;
 	}
-	rc = app_remote_get(setup, &remote, e);
-	if (rc == 0)
-		rc = setup->remote->at(remote, path, &at, e);
+	rc = app_remote_parse(setup->cfg, path, &remote, &a, &t, e);
+	if (rc < 0)
+		return rc;
+	rc = remote_at(remote, &t, &at, e);
+	address_release(&a);
 	if (rc < 0)
 		return rc;
 	rc = source_open_at(setup->formats, setup->n_formats, &at, opts, ret, e);
 	if (rc < 0)
-		setup->remote->release(&at);
+		remote_at_release(&at);
 	return rc;
 }
 
 int fs_store(const struct app *setup, const char *address, struct store **ret, struct err *e)
 {
-	void *remote;
-	int rc = app_remote_get(setup, &remote, e);
+	struct remote_target t;
+	struct remote *remote;
+	struct address a;
+	int rc = app_remote_parse(setup->cfg, address, &remote, &a, &t, e);
 
-	return rc < 0 ? rc : setup->remote->store(remote, address, ret, e);
+	if (rc < 0)
+		return rc;
+	rc = remote_store(remote, &t, ret, e);
+	address_release(&a);
+	return rc;
 }
 
-int fs_blob(const struct app *setup, const char *from, const char *address, struct blob **ret,
-	    struct err *e)
+/* may_be_private - true if an object that the metadata at `from` names may be in a private network:
+ * the metadata is local, or is itself in a private network. */
+static bool may_be_private(const char *from, const char *to)
 {
-	void *remote;
-	int rc = app_remote_get(setup, &remote, e);
+	struct url u;
+	bool may;
 
-	return rc < 0 ? rc : setup->remote->blob(remote, from, address, ret, e);
+	if (!from || same_origin(from, to))
+		return true;
+	if (url_parse(from, &u, NULL) < 0)
+		return false;
+	may = remote_is_private(u.host);
+	url_release(&u);
+	return may;
+}
+
+/* app_remote_blob - remote_opener.blob. */
+static int app_remote_blob(void *setup, const char *from, const char *text, struct blob **ret,
+			   struct err *e)
+{
+	const struct cfg *cfg = ((const struct app *)setup)->cfg;
+	struct remote_target t;
+	struct source_at at;
+	struct remote *remote;
+	struct address a;
+	int rc;
+
+	if (strchr(text, '#')) /* a fragment could send the user's credentials to any host */
+		return err_set(
+			e, -EINVAL,
+			"a reference cannot contain '#': write %%23 for a '#' in a name");
+	rc = app_remote_parse(cfg, text, &remote, &a, &t, e);
+	if (rc < 0)
+		return rc;
+	t.what = REMOTE_OBJECT;
+	t.public_only = !cfg->private_redirects && !may_be_private(from, text);
+	rc = remote_at(remote, &t, &at, e);
+	address_release(&a);
+	if (rc == 0)
+		*ret = at.file;
+	return rc;
+}
+
+void fs_remote_begin(struct app *setup)
+{
+	static struct remote_opener reach;
+
+	reach = (struct remote_opener){.arg = setup, .blob = app_remote_blob};
+	refs_set_remote_opener(&reach);
 }
 
 char *fs_shown(const char *source)
@@ -97,29 +235,24 @@ char *fs_shown(const char *source)
 
 uint64_t fs_remote_requests(void)
 {
-	uint64_t n = 0;
+	LOCK_SCOPE(&the.lock);
 
-	(void)pthread_mutex_lock(&the.lock);
-	if (the.remote && the.owner == getpid())
-		n = the.ops->requests(the.remote);
-	(void)pthread_mutex_unlock(&the.lock);
-	return n;
+	return the.remote && the.owner == getpid() ? remote_requests(the.remote) : 0;
 }
 
 void fs_remote_stop(void)
 {
 	cancel_everything();
-	(void)pthread_mutex_lock(&the.lock);
+	LOCK_SCOPE(&the.lock);
 	if (the.remote && the.owner == getpid())
-		the.ops->stop(the.remote);
-	(void)pthread_mutex_unlock(&the.lock);
+		remote_stop(the.remote);
 }
 
 void fs_remote_end(void)
 {
-	(void)pthread_mutex_lock(&the.lock);
+	LOCK_SCOPE(&the.lock);
+
 	if (the.remote && the.owner == getpid())
-		the.ops->close(the.remote);
+		remote_free(the.remote);
 	the.remote = NULL;
-	(void)pthread_mutex_unlock(&the.lock);
 }

@@ -7,8 +7,11 @@
 
 #include "base/core/clock.h"
 #include "base/os/cancel.h"
+#include "base/os/lock.h"
+#include "base/os/thread.h"
 
 #define MOMENT_NS (100 * 1000 * 1000)
+#define REMOTE_THREADS 8
 
 struct workers_worker {
 	const struct workers *all;
@@ -23,10 +26,9 @@ static void *workers_do_run(void *arg)
 	const struct workers *w = me->all;
 
 	w->work(w->arg, me->i, me->room);
-	(void)pthread_mutex_lock(w->lock);
+	LOCK_SCOPE(w->lock);
 	(*w->running)--;
 	(void)pthread_cond_broadcast(w->tick);
-	(void)pthread_mutex_unlock(w->lock);
 	return NULL;
 }
 
@@ -60,6 +62,13 @@ static void wait_a_moment(const struct workers *w)
 
 	while (*w->running > 0 && pthread_cond_timedwait(w->tick, w->lock, &until) != ETIMEDOUT)
 		;
+}
+
+uint32_t workers_threads(const struct cfg *cfg, bool remote)
+{
+	uint32_t n = cfg->decode_threads ? cfg->decode_threads : thread_processors();
+
+	return remote && n < REMOTE_THREADS ? REMOTE_THREADS : n;
 }
 
 int workers_run(const struct workers *w, struct err *e)
@@ -106,17 +115,17 @@ void room_end(struct room *r)
 
 void room_hold(struct room *r, uint64_t n)
 {
-	(void)pthread_mutex_lock(&r->lock);
+	LOCK_SCOPE(&r->lock);
+
 	while (r->held > 0 && (n > r->max || r->held > r->max - n))
 		(void)pthread_cond_wait(&r->freed, &r->lock);
 	r->held += n;
-	(void)pthread_mutex_unlock(&r->lock);
 }
 
 void room_give(struct room *r, uint64_t n)
 {
-	(void)pthread_mutex_lock(&r->lock);
+	LOCK_SCOPE(&r->lock);
+
 	r->held -= n;
 	(void)pthread_cond_broadcast(&r->freed);
-	(void)pthread_mutex_unlock(&r->lock);
 }

@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "base/core/err.h"
+#include "mountcfg/options.h"
 
 /* workers - the work and its shared state. */
 struct workers {
@@ -38,6 +39,9 @@ void room_end(struct room *r);
 void room_hold(struct room *r, uint64_t n);
 void room_give(struct room *r, uint64_t n);
 
+/* workers_threads - number of threads for a command: -o decode_threads, or the processors; remote:
+ * at least 8, because they wait for network replies. */
+uint32_t workers_threads(const struct cfg *cfg, bool remote);
 /* workers_run - run until all threads have ended. Returns 0; the error if not one thread could be
  * started, after one call of on_progress. e is written with the lock. */
 int workers_run(const struct workers *w, struct err *e) NZ_MUST_USE;

@@ -6,18 +6,20 @@
 #include <stdio.h>
 
 #include "base/observe/log.h"
+#include "base/process/sandbox.h"
+#include "codecs/core/codec.h"
 #include "fusefs/cmd/check/check.h"
 #include "fusefs/cmd/convert/convert.h"
 #include "fusefs/cmd/mounts.h"
 #include "fusefs/cmd/refs.h"
 #include "fusefs/http/server.h"
 #include "fusefs/daemon/status.h"
+#include "hdf5view/hdf5view.h"
 
 bool print_part(struct buf *text)
 {
 	bool ok = buf_ok(text) &&
-		  (text->len == 0 ||
-		   fwrite(text->data, 1, text->len, stdout) == text->len) &&
+		  (text->len == 0 || fwrite(text->data, 1, text->len, stdout) == text->len) &&
 		  fflush(stdout) == 0;
 
 	buf_clear(text);
@@ -50,12 +52,29 @@ static int run_help(const struct app *setup)
 	return EXIT_USAGE;
 }
 
+/* versions - the text of --version. */
+static void versions(struct buf *text)
+{
+	char hdf5[64] = "", hdf4[64] = "";
+
+	hdf5_version(hdf5, sizeof(hdf5));
+	buf_printf(text, "nczarrfs %s\nlibfuse %s\nHDF5 %s\n", NCZARRFS_VERSION,
+		   fuse_pkgversion(), hdf5);
+	hdf4_version(hdf4, sizeof(hdf4));
+	buf_printf(text, "HDF4 %s\n", hdf4[0] ? hdf4 : "not built in");
+	codec_versions(text);
+	buf_puts(text, "sandbox: ");
+	sandbox_report(text);
+	buf_putc(text, '\n');
+}
+
 static int run_version(const struct app *setup)
 {
 	struct buf text;
 
+	(void)setup;
 	buf_init(&text, 4096);
-	setup->versions(&text);
+	versions(&text);
 	return print_text(&text);
 }
 

@@ -450,8 +450,6 @@ static bool daemon_server_finish(struct server *s)
 		return true;
 	/* a writable view follows changes, and is never opened again */
 	v = epochs_first(s->fs.live)->view;
-	if (!v->write->finish)
-		return true;
 	unmount(s);
 	if (v->write->finish(v, true, &e) == 0)
 		return true;

@@ -12,6 +12,7 @@
 #include "base/observe/log.h"
 #include "base/observe/metrics.h"
 #include "base/core/str.h"
+#include "base/os/lock.h"
 #include "fusefs/cmd/umount_wait.h"
 #include "fusefs/daemon/control_socket.h"
 
@@ -34,7 +35,7 @@ struct status {
 	uid_t owner;
 	int64_t since; /* clock_ms */
 	pthread_mutex_t lock;
-	uint64_t last_id;         /* lock */
+	uint64_t last_id;                       /* lock */
 	struct daemon_status_answer kept[KEPT]; /* lock */
 };
 
@@ -207,19 +208,16 @@ void status_metrics(struct status *s, struct buf *out)
 static uint64_t daemon_status_keep(struct status *s, uid_t uid, uint8_t *data, size_t len)
 {
 	struct daemon_status_answer *at = &s->kept[0];
-	uint8_t *gone;
-	uint64_t id;
+	auto_free uint8_t *gone = NULL; /* freed without the lock */
+	LOCK_SCOPE(&s->lock);
 
-	(void)pthread_mutex_lock(&s->lock);
 	for (size_t i = 1; i < KEPT; i++)
 		if (s->kept[i].id < at->id)
 			at = &s->kept[i];
 	gone = at->data;
-	id = ++s->last_id;
-	*at = (struct daemon_status_answer){.id = id, .uid = uid, .data = data, .len = len};
-	(void)pthread_mutex_unlock(&s->lock);
-	free(gone);
-	return id;
+	*at = (struct daemon_status_answer){
+		.id = ++s->last_id, .uid = uid, .data = data, .len = len};
+	return at->id;
 }
 
 static void daemon_status_put_page(struct status_page *p, const uint8_t *data, size_t len,
@@ -235,11 +233,11 @@ static void daemon_status_put_page(struct status_page *p, const uint8_t *data, s
 /* next_page - a page of a kept answer; the last page frees it. */
 static void next_page(struct status *s, uid_t uid, struct status_page *p)
 {
-	uint8_t *gone = NULL;
+	auto_free uint8_t *gone = NULL; /* freed without the lock */
+	LOCK_SCOPE(&s->lock);
 
 	p->code = -ESTALE;
 	p->len = 0;
-	(void)pthread_mutex_lock(&s->lock);
 	for (size_t i = 0; i < KEPT; i++) {
 		struct daemon_status_answer *a = &s->kept[i];
 
@@ -251,10 +249,8 @@ static void next_page(struct status *s, uid_t uid, struct status_page *p)
 			gone = a->data;
 			*a = (struct daemon_status_answer){0};
 		}
-		break;
+		return;
 	}
-	(void)pthread_mutex_unlock(&s->lock);
-	free(gone);
 }
 
 static int daemon_status_fail(struct status_page *p, int code, const char *why)

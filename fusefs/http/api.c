@@ -18,11 +18,6 @@ enum {
 
 static const char json[] = "application/json";
 
-static void http_api_put_text(struct buf *out, const char *text)
-{
-	str_put_json(out, text, strlen(text));
-}
-
 /* Describing the source. */
 
 static bool http_api_has(struct view *v, uint64_t dir, const char *name)
@@ -50,19 +45,16 @@ struct http_api_names {
 };
 
 /* put_dataset - append a directory whose name is that of a Zarr store. */
-static bool put_dataset(void *arg, const char *name, uint64_t id, bool is_dir,
-			const struct view_attr *attr, uint64_t next)
+static bool put_dataset(void *arg, const char *name, uint64_t id NZ_UNUSED, bool is_dir,
+			const struct view_attr *attr NZ_UNUSED, uint64_t next NZ_UNUSED)
 {
 	struct http_api_names *names = arg;
 
-	(void)id;
-	(void)attr;
-	(void)next;
 	if (!is_dir || ending_of(name) != ENDING_TREE)
 		return true;
 	if (names->n++)
 		buf_puts(names->out, ", ");
-	http_api_put_text(names->out, name);
+	str_put_json(names->out, name, strlen(name));
 	return names->n < DATASETS_MAX && buf_ok(names->out);
 }
 
@@ -76,12 +68,13 @@ static int put_about(struct ask *a, struct epoch *ep, struct buf *out, struct er
 	str_put_member(out, "source", a->s->setup->cfg->shown);
 	str_put_member(out, "version", NCZARRFS_VERSION);
 	str_put_member(out, "format",
-		       ep->source && ep->source->ds.format ? ep->source->ds.format : "directory");
+		       ep->source && ep->source->ds.format ? ep->source->ds.format
+							   : "directory");
 	buf_printf(out, ", \"zarr\": %d, \"epoch\": %" PRIu64 ", \"notes\": [", format,
 		   ep->number);
 	for (uint32_t i = 0; ep->source && i < ep->source->ds.n_notes && i < 20; i++) {
 		buf_puts(out, i ? ", " : "");
-		http_api_put_text(out, ep->source->ds.notes[i]);
+		str_put_json(out, ep->source->ds.notes[i], strlen(ep->source->ds.notes[i]));
 	}
 	buf_puts(out, "], \"datasets\": [");
 	if (!format)
@@ -105,16 +98,16 @@ static int http_api_find_array(const struct dataset *ds, const char *raw, uint32
 	buf_init(&path, HTTP_PATH_MAX);
 	for (const char *name = NULL; rc == 0 && (name = http_path_next(&p, name));)
 		buf_printf(&want, "/%s", name);
+	buf_putc(&want, '\0');
 	if (rc == 0)
 		rc = -ENOENT;
-	for (uint32_t i = 0; rc == -ENOENT && i < ds->n_arrays; i++) {
-		buf_clear(&path);
-		ds_array_path(ds, i, &path);
-		if (!buf_ok(&path) || !buf_ok(&want) || path.len != want.len ||
-		    memcmp(path.data, want.data, want.len) != 0)
-			continue;
-		*ret = i;
-		rc = 0;
+	for (uint32_t i = 0; rc == -ENOENT && i < ds->n_arrays && buf_ok(&want); i++) {
+		const char *text = ds_array_path_text(ds, i, &path);
+
+		if (text && strcmp(text, (const char *)want.data) == 0) {
+			*ret = i;
+			rc = 0;
+		}
 	}
 	buf_release(&want);
 	buf_release(&path);
@@ -167,10 +160,12 @@ static int http_api_put_chunks(struct ask *a, struct epoch *ep, struct buf *out,
 	int rc;
 
 	if (!path || (text && str_u64(text, strlen(text), UINT64_MAX, &from) < 0))
-		return err_set(e, -EINVAL, "the query must be ?array=PATH or "
-					   "?array=PATH&from=CHUNK");
+		return err_set(e, -EINVAL,
+			       "the query must be ?array=PATH or "
+			       "?array=PATH&from=CHUNK");
 	if (!s)
-		return err_set(e, -ENOENT, "chunks are listed only if a single dataset is served");
+		return err_set(e, -ENOENT,
+			       "chunks are listed only if a single dataset is served");
 	rc = http_api_find_array(&s->ds, path, &i, e);
 	if (rc < 0)
 		return rc;
@@ -182,7 +177,8 @@ static int http_api_put_chunks(struct ask *a, struct epoch *ep, struct buf *out,
 		   array->n_chunks, from, s->unlisted ? "true" : "false");
 	if (!s->unlisted)
 		return put_sizes(s, i, from, out, e);
-	buf_puts(out, "\"sizes\": []}\n"); /* each size would cost a request to a remote server */
+	buf_puts(out,
+		 "\"sizes\": []}\n"); /* each size would cost a request to a remote server */
 	return 0;
 }
 
@@ -203,9 +199,7 @@ static int serve_json(struct ask *a, size_t max,
 	rc = put(a, ep, &out, e);
 	if (rc < 0 && serve_unchanged(ep, NULL) < 0)
 		rc = -ESTALE;
-	if (rc == -ESTALE)
-		epochs_invalidate(a->s->fs.live, ep);
-	epoch_release(a->s->fs.live, ep);
+	serve_release(a->s, ep, rc);
 	if (rc == 0)
 		return serve_text(a, MHD_HTTP_OK, json, &out, e);
 	buf_release(&out);

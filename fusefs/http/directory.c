@@ -5,10 +5,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/core/str.h"
 #include "base/os/url.h"
 
 enum {
-	ROOM = 64 << 10,     /* bytes of a page that are generated at a time */
+	ROOM = 64 << 10,              /* bytes of a page that are generated at a time */
 	ROOM_MAX = ROOM + (16 << 10), /* with the entry that exceeds ROOM */
 };
 
@@ -23,14 +24,12 @@ struct http_listing {
 	bool more;           /* the buffer was full before the listing's end */
 };
 
-static bool put_entry(void *arg, const char *name, uint64_t id, bool is_dir,
-		      const struct view_attr *attr, uint64_t next)
+static bool put_entry(void *arg, const char *name, uint64_t id NZ_UNUSED, bool is_dir,
+		      const struct view_attr *attr NZ_UNUSED, uint64_t next)
 {
 	struct http_listing *l = arg;
 	const char *slash = is_dir ? "/" : "";
 
-	(void)id;
-	(void)attr;
 	if (l->text.len >= ROOM) {
 		l->more = true;
 		return false;
@@ -38,7 +37,7 @@ static bool put_entry(void *arg, const char *name, uint64_t id, bool is_dir,
 	buf_puts(&l->text, "<li><a href=\"");
 	url_encode(&l->text, name, strlen(name), false);
 	buf_printf(&l->text, "%s\">", slash);
-	http_put_html(&l->text, name, strlen(name));
+	str_put_xml(&l->text, name, strlen(name));
 	buf_printf(&l->text, "%s</a>\n", slash);
 	l->cookie = next;
 	return buf_ok(&l->text);
@@ -65,42 +64,33 @@ static int http_directory_make(struct http_listing *l, struct epoch *ep, struct 
 static int make_more(struct http_listing *l, struct err *e)
 {
 	struct epoch *ep;
-	int rc = epoch_acquire(l->s->fs.live, l->ino, &ep, e);
+	int rc = serve_resume(l->s, l->ino, l->epoch, &ep, e);
 
 	if (rc < 0)
 		return rc;
-	rc = ep->number == l->epoch
-		     ? http_directory_make(l, ep, e)
-		     : err_set(e, -ESTALE, "the source changed while it was listed");
-	if (rc == -ESTALE)
-		epochs_invalidate(l->s->fs.live, ep);
-	epoch_release(l->s->fs.live, ep);
+	rc = http_directory_make(l, ep, e);
+	serve_release(l->s, ep, rc);
 	return rc;
 }
 
-static ssize_t listing_read(void *arg, uint64_t pos, char *out, size_t max)
+static ssize_t listing_read(void *arg, uint64_t pos NZ_UNUSED, char *out, size_t max)
 {
 	struct http_listing *l = arg;
 	struct err e = ERR_INIT;
 	size_t n;
 	int rc;
 
-	(void)pos;
 	if (l->taken == l->text.len && !l->ended) {
 		buf_clear(&l->text);
 		l->taken = 0;
 		rc = make_more(l, &e);
-		if (rc < 0) {
-			if (rc != -ESTALE)
-				reply_log(&l->s->fs, &e);
-			return MHD_CONTENT_READER_END_WITH_ERROR;
-		}
+		if (rc < 0)
+			return serve_broken(l->s, rc, &e);
 	}
 	n = l->text.len - l->taken;
 	if (n == 0)
 		return MHD_CONTENT_READER_END_OF_STREAM;
-	if (n > max)
-		n = max;
+	n = (size_t)u64_min(n, max);
 	memcpy(out, l->text.data + l->taken, n);
 	l->taken += n;
 	return (ssize_t)n;
@@ -125,9 +115,9 @@ static void http_directory_put_head(struct http_listing *l, const char *path)
 {
 	buf_puts(&l->text, "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
 			   "<meta name=\"viewport\" content=\"width=device-width\">\n<title>");
-	http_put_html(&l->text, path, strlen(path));
+	str_put_xml(&l->text, path, strlen(path));
 	buf_puts(&l->text, "</title>\n<h1>");
-	http_put_html(&l->text, path, strlen(path));
+	str_put_xml(&l->text, path, strlen(path));
 	buf_puts(&l->text, "</h1>\n<ul>\n");
 }
 
@@ -135,7 +125,7 @@ int serve_listing(struct ask *a, struct epoch *ep, const struct view_attr *dir, 
 		  struct err *e)
 {
 	struct http_listing *l = alloc_array(1, sizeof(*l));
-	struct MHD_Response *r;
+	struct MHD_Response *r = NULL;
 	int rc;
 
 	if (!l)
@@ -145,15 +135,12 @@ int serve_listing(struct ask *a, struct epoch *ep, const struct view_attr *dir, 
 	buf_init(&l->text, ROOM_MAX + HTTP_PATH_MAX * 12);
 	http_directory_put_head(l, a->rest);
 	rc = http_directory_make(l, ep, e);
-	if (rc < 0) {
-		listing_release(l);
-		return rc;
-	}
-	r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, ROOM, listing_read, l,
-					      http_directory_listing_free);
+	if (rc == 0)
+		r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, ROOM, listing_read, l,
+						      http_directory_listing_free);
 	if (!r) {
 		listing_release(l);
-		return err_nomem(e);
+		return rc ? rc : err_nomem(e);
 	}
 	*held = false;
 	return serve_queue(a, MHD_HTTP_OK,

@@ -16,8 +16,8 @@
 #include "base/observe/metrics.h"
 
 enum {
-	PIECE = 1 << 20,     /* bytes per read */
-	BLOCK = 256 << 10,   /* bytes per send */
+	PIECE = 1 << 20,   /* bytes per read */
+	BLOCK = 256 << 10, /* bytes per send */
 };
 
 /* Finding. */
@@ -25,6 +25,31 @@ enum {
 int serve_unchanged(struct epoch *ep, struct err *e)
 {
 	return ep->view->follows || !ep->source ? 0 : source_check(ep->source, e);
+}
+
+int serve_resume(struct serve *s, uint64_t ino, uint64_t epoch, struct epoch **ret,
+		 struct err *e)
+{
+	int rc = epoch_acquire(s->fs.live, ino, ret, e);
+
+	if (rc < 0 || (*ret)->number == epoch)
+		return rc;
+	serve_release(s, *ret, -ESTALE);
+	return err_set(e, -ESTALE, "the source changed while it was sent");
+}
+
+void serve_release(struct serve *s, struct epoch *ep, int rc)
+{
+	if (rc == -ESTALE)
+		epochs_invalidate(s->fs.live, ep);
+	epoch_release(s->fs.live, ep);
+}
+
+ssize_t serve_broken(struct serve *s, int rc, const struct err *e)
+{
+	if (rc != -ESTALE)
+		reply_log(&s->fs, e);
+	return MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
 void serve_drop(struct epoch *ep, uint64_t id)
@@ -98,7 +123,7 @@ struct http_file_body {
 	uint64_t have_at;    /* start of the bytes in room, from first on */
 	size_t have;         /* bytes in room */
 	size_t cap;
-	uint8_t *room;       /* owned */
+	uint8_t *room; /* owned */
 };
 
 static void body_free(void *arg)
@@ -115,23 +140,15 @@ static int http_file_fill(struct http_file_body *b, uint64_t pos, struct err *e)
 {
 	struct epoch *ep;
 	size_t n = (size_t)u64_min(b->cap, b->len - pos);
-	int rc = epoch_acquire(b->s->fs.live, b->ino, &ep, e);
+	int rc = serve_resume(b->s, b->ino, b->epoch, &ep, e);
 
 	if (rc < 0)
 		return rc;
-	b->have = 0;
-	if (ep->number != b->epoch)
-		rc = err_set(e, -ESTALE, "the source changed while it was sent");
-	else
-		rc = http_file_piece(ep, live_id(b->ino), b->first + pos, b->room, n, e);
-	if (rc == -ESTALE)
-		epochs_invalidate(b->s->fs.live, ep);
-	epoch_release(b->s->fs.live, ep);
-	if (rc < 0)
-		return rc;
+	rc = http_file_piece(ep, live_id(b->ino), b->first + pos, b->room, n, e);
+	serve_release(b->s, ep, rc);
 	b->have_at = pos;
-	b->have = n;
-	return 0;
+	b->have = rc < 0 ? 0 : n;
+	return rc;
 }
 
 /* body_read - MHD's reader. */
@@ -146,11 +163,8 @@ static ssize_t body_read(void *arg, uint64_t pos, char *out, size_t max)
 		return MHD_CONTENT_READER_END_OF_STREAM;
 	if (pos < b->have_at || pos >= b->have_at + b->have) {
 		rc = http_file_fill(b, pos, &e);
-		if (rc < 0) {
-			if (rc != -ESTALE)
-				reply_log(&b->s->fs, &e);
-			return MHD_CONTENT_READER_END_WITH_ERROR;
-		}
+		if (rc < 0)
+			return serve_broken(b->s, rc, &e);
 	}
 	n = (size_t)u64_min(max, b->have_at + b->have - pos);
 	memcpy(out, b->room + (pos - b->have_at), n);
@@ -173,18 +187,17 @@ static int body_new(struct ask *a, struct epoch *ep, const struct view_attr *att
 				     .first = first,
 				     .len = len,
 				     .cap = (size_t)u64_min(len, PIECE)};
-	if (a->head || !len) {
-		*ret = b;
-		return 0;
+	if (!a->head && len) {
+		b->room = malloc(b->cap);
+		rc = b->room ? http_file_piece(ep, attr->id, first, b->room, b->cap, e)
+			     : err_nomem(e);
+		b->have = b->cap;
 	}
-	b->room = malloc(b->cap);
-	rc = b->room ? http_file_piece(ep, attr->id, first, b->room, b->cap, e) : err_nomem(e);
 	if (rc < 0) {
 		free(b->room);
 		free(b);
 		return rc;
 	}
-	b->have = b->cap;
 	*ret = b;
 	return 0;
 }
@@ -214,24 +227,13 @@ static const char *header_of(const struct ask *a, const char *name)
 
 /* Answers. */
 
-static struct MHD_Response *http_file_empty(void)
-{
-	return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
-}
-
-static int http_file_unchanged(struct ask *a, const char *tag, struct err *e)
-{
-	return serve_queue(a, MHD_HTTP_NOT_MODIFIED,
-			   serve_header(http_file_empty(), "ETag", tag), e);
-}
-
 static int http_file_outside(struct ask *a, uint64_t size, struct err *e)
 {
 	char text[64];
 
 	(void)snprintf(text, sizeof(text), "bytes */%" PRIu64, size);
 	return serve_queue(a, MHD_HTTP_RANGE_NOT_SATISFIABLE,
-			   serve_header(http_file_empty(), "Content-Range", text), e);
+			   serve_header(serve_empty(), "Content-Range", text), e);
 }
 
 /* send_range - send bytes of a file; *held: the caller has to drop the file. */
@@ -282,24 +284,22 @@ static int send_file(struct ask *a, struct epoch *ep, const struct view_attr *at
 			       e->msg[0] ? e->msg : "its type could not be determined");
 	put_tag(a->s, ep, attr, tag);
 	if (http_tag_listed(header_of(a, "If-None-Match"), tag))
-		return http_file_unchanged(a, tag, e);
+		return serve_queue(a, MHD_HTTP_NOT_MODIFIED,
+				   serve_header(serve_empty(), "ETag", tag), e);
 	return send_range(a, ep, attr, name, tag, held, e);
 }
 
 /* add_slash - links in a directory's page are relative to the directory. */
 static int add_slash(struct ask *a, struct err *e)
 {
-	struct MHD_Response *r = http_file_empty();
 	struct buf to;
+	int rc;
 
 	buf_init(&to, HTTP_PATH_MAX + 64);
-	buf_puts(&to, "/data");
-	buf_puts(&to, a->rest);
-	buf_puts(&to, "/");
-	buf_putc(&to, '\0');
-	r = serve_header(r, "Location", buf_ok(&to) ? (const char *)to.data : "/data/");
+	buf_printf(&to, "/data%s/%c", a->rest, '\0');
+	rc = serve_redirect(a, buf_ok(&to) ? (const char *)to.data : "/data/", e);
 	buf_release(&to);
-	return serve_queue(a, MHD_HTTP_MOVED_PERMANENTLY, r, e);
+	return rc;
 }
 
 /* in_epoch - answer a request while ep is held. */
@@ -341,9 +341,7 @@ int serve_data(struct ask *a, struct err *e)
 		if (rc < 0 && rc != -ENOENT && rc != -ENOTDIR && rc != -ESTALE &&
 		    serve_unchanged(ep, NULL) < 0)
 			rc = -ESTALE;
-		if (rc == -ESTALE)
-			epochs_invalidate(a->s->fs.live, ep);
-		epoch_release(a->s->fs.live, ep);
+		serve_release(a->s, ep, rc);
 	}
 	http_path_release(&p);
 	return rc;

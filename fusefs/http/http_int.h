@@ -51,6 +51,10 @@ int serve_queue(struct ask *a, unsigned int status, struct MHD_Response *r,
 /* serve_header - add a header. After a failure it returns NULL, which serve_queue turns into an
  * error. r may be NULL. Returns r. */
 struct MHD_Response *serve_header(struct MHD_Response *r, const char *name, const char *value);
+/* serve_empty - a response without a body; NULL: memory is short. */
+struct MHD_Response *serve_empty(void);
+/* serve_redirect - send the client to another path. */
+int serve_redirect(struct ask *a, const char *to, struct err *e) NZ_MUST_USE;
 /* serve_text - send text and release its buffer. */
 int serve_text(struct ask *a, unsigned int status, const char *type, struct buf *text,
 	       struct err *e) NZ_MUST_USE;
@@ -65,6 +69,14 @@ void serve_drop(struct epoch *ep, uint64_t id);
 void serve_let_go(struct serve *s, uint64_t ino, uint64_t epoch);
 /* serve_unchanged - 0, or -ESTALE if the source changed since ep opened it. */
 int serve_unchanged(struct epoch *ep, struct err *e) NZ_MUST_USE;
+/* serve_resume - for a body that is still being sent: acquire the epoch with that number. Returns
+ * 0: finish with serve_release; -ESTALE: the source changed. */
+int serve_resume(struct serve *s, uint64_t ino, uint64_t epoch, struct epoch **ret,
+		 struct err *e) NZ_MUST_USE;
+/* serve_release - release an epoch after an answer with this result. */
+void serve_release(struct serve *s, struct epoch *ep, int rc);
+/* serve_broken - end a body whose next part cannot be read: MHD's code. */
+ssize_t serve_broken(struct serve *s, int rc, const struct err *e);
 
 /* serve_listing - the page of a directory, for people and for programs that follow links. *held
  * becomes false if the response has taken ownership of dir; it drops dir after the page was

@@ -80,7 +80,6 @@ static struct MHD_Response *file_response(const struct http_page_file *f)
 int serve_page(struct ask *a, struct err *e)
 {
 	const char *sent;
-	struct MHD_Response *r;
 	char tag[HTTP_TAG_MAX];
 
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
@@ -94,8 +93,8 @@ int serve_page(struct ask *a, struct err *e)
 			return serve_queue(a, MHD_HTTP_OK,
 					   serve_header(file_response(&files[i]), "ETag", tag),
 					   e);
-		r = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
-		return serve_queue(a, MHD_HTTP_NOT_MODIFIED, serve_header(r, "ETag", tag), e);
+		return serve_queue(a, MHD_HTTP_NOT_MODIFIED,
+				   serve_header(serve_empty(), "ETag", tag), e);
 	}
 	return err_set(e, -ENOENT, "not found");
 }

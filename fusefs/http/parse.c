@@ -7,61 +7,30 @@
 #include <strings.h>
 
 #include "base/core/endings.h"
+#include "base/os/url.h"
 
 /* Paths. */
 
-static int hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
-/* parse_decode - decode one component of n bytes into room; *ret its length. */
-static int parse_decode(const char *raw, size_t n, char room[HTTP_NAME_MAX + 1], size_t *ret,
-			struct err *e)
-{
-	size_t len = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		char c = raw[i];
-
-		if (c == '%') {
-			/* the byte after the component is not a digit */
-			int high = hex(raw[i + 1]), low = high < 0 ? -1 : hex(raw[i + 2]);
-
-			if (low < 0)
-				return err_set(e, -EINVAL, "bad percent encoding in the path");
-			c = (char)(high * 16 + low);
-			i += 2;
-			if (c == '\0' || c == '/')
-				return err_set(e, -EINVAL, "a name cannot contain NUL or '/'");
-		}
-		if (len == HTTP_NAME_MAX)
-			return err_set(e, -ENAMETOOLONG, "a name is longer than %d bytes",
-				       HTTP_NAME_MAX);
-		room[len++] = c;
-	}
-	room[len] = '\0';
-	*ret = len;
-	return 0;
-}
-
 static int parse_add_name(struct http_path *p, const char *raw, size_t n, struct err *e)
 {
-	char room[HTTP_NAME_MAX + 1];
-	size_t len = 0;
-	int rc = parse_decode(raw, n, room, &len, e);
+	const size_t from = p->names.len;
+	const char *name;
+	size_t len;
 
-	if (rc < 0)
-		return rc;
-	if (strcmp(room, ".") == 0 || strcmp(room, "..") == 0)
-		return err_set(e, -EINVAL, "'%s' is not allowed in a path", room);
-	buf_put(&p->names, room, len + 1);
+	if (url_decode(&p->names, raw, n, NULL) < 0 && buf_ok(&p->names))
+		return err_set(e, -EINVAL, "bad percent encoding in the path");
+	buf_putc(&p->names, '\0');
+	if (!buf_ok(&p->names))
+		return 0; /* http_path_parse looks */
+	name = (const char *)p->names.data + from;
+	len = p->names.len - from - 1;
+	if (len > HTTP_NAME_MAX)
+		return err_set(e, -ENAMETOOLONG, "a name is longer than %d bytes",
+			       HTTP_NAME_MAX);
+	if (strchr(name, '/'))
+		return err_set(e, -EINVAL, "a name cannot contain '/'");
+	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		return err_set(e, -EINVAL, "'%s' is not allowed in a path", name);
 	p->n++;
 	return 0;
 }
@@ -231,8 +200,9 @@ bool http_host_ok(const char *header, const char *bound)
 
 const char *http_type(const char *name)
 {
-	static const char *const documents[] = {".zgroup", ".zarray",   ".zattrs", ".zmetadata",
-						".nczarr", ".nczgroup", ".nczattr", ".nczarray"};
+	static const char *const documents[] = {".zgroup",    ".zarray",  ".zattrs",
+						".zmetadata", ".nczarr",  ".nczgroup",
+						".nczattr",   ".nczarray"};
 
 	for (size_t i = 0; i < ARRAY_LEN(documents); i++)
 		if (strcmp(name, documents[i]) == 0)
@@ -246,30 +216,5 @@ const char *http_type(const char *name)
 		return "application/x-netcdf";
 	default:
 		return "application/octet-stream";
-	}
-}
-
-void http_put_html(struct buf *out, const char *text, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		switch (text[i]) {
-		case '&':
-			buf_puts(out, "&amp;");
-			break;
-		case '<':
-			buf_puts(out, "&lt;");
-			break;
-		case '>':
-			buf_puts(out, "&gt;");
-			break;
-		case '"':
-			buf_puts(out, "&quot;");
-			break;
-		case '\'':
-			buf_puts(out, "&#39;");
-			break;
-		default:
-			buf_putc(out, text[i]);
-		}
 	}
 }

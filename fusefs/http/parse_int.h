@@ -53,7 +53,6 @@ bool http_host_ok(const char *header, const char *bound);
 /* http_type - Content-Type of a file of this name; never one that a browser would execute. */
 const char *http_type(const char *name);
 
-/* http_put_html - append text escaped for HTML, also within quotes. */
-void http_put_html(struct buf *out, const char *text, size_t n);
+
 
 #endif

@@ -30,8 +30,9 @@ static struct MHD_Response *route_common(const struct ask *a, struct MHD_Respons
 		{"X-Content-Type-Options", "nosniff"},
 		{"Referrer-Policy", "no-referrer"},
 	};
-	static const char policy[] = "default-src 'self'; img-src 'self' data:; object-src 'none'; "
-				     "base-uri 'none'; frame-ancestors 'none'; form-action 'none'";
+	static const char policy[] =
+		"default-src 'self'; img-src 'self' data:; object-src 'none'; "
+		"base-uri 'none'; frame-ancestors 'none'; form-action 'none'";
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
 		r = serve_header(r, all[i][0], all[i][1]);
@@ -53,6 +54,17 @@ int serve_queue(struct ask *a, unsigned int status, struct MHD_Response *r, stru
 	queued = MHD_queue_response(a->conn, status, r);
 	MHD_destroy_response(r); /* the connection holds a reference */
 	return queued == MHD_YES ? 0 : err_set(e, -ECONNABORTED, "the connection has ended");
+}
+
+struct MHD_Response *serve_empty(void)
+{
+	return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+}
+
+int serve_redirect(struct ask *a, const char *to, struct err *e)
+{
+	return serve_queue(a, MHD_HTTP_MOVED_PERMANENTLY,
+			   serve_header(serve_empty(), "Location", to), e);
 }
 
 int serve_text(struct ask *a, unsigned int status, const char *type, struct buf *text,
@@ -150,13 +162,6 @@ static const struct route_part *find_part(const char *url, const char **rest)
 	return NULL;
 }
 
-static int redirect(struct ask *a, const char *to, struct err *e)
-{
-	struct MHD_Response *r = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
-
-	return serve_queue(a, MHD_HTTP_MOVED_PERMANENTLY, serve_header(r, "Location", to), e);
-}
-
 static int route_answer(struct ask *a, const char *url, struct err *e)
 {
 	const struct route_part *p = find_part(url, &a->rest);
@@ -165,7 +170,7 @@ static int route_answer(struct ask *a, const char *url, struct err *e)
 	if (!p)
 		return err_set(e, -ENOENT, "not found");
 	if (p->fn == serve_data && !*a->rest)
-		return redirect(a, "/data/", e);
+		return serve_redirect(a, "/data/", e);
 	for (int i = 0; i < ATTEMPTS && rc == -ESTALE; i++)
 		rc = p->fn(a, e);
 	return rc;
@@ -177,7 +182,7 @@ static int route_answer(struct ask *a, const char *url, struct err *e)
 
 static int preflight(struct ask *a, struct err *e)
 {
-	struct MHD_Response *r = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+	struct MHD_Response *r = serve_empty();
 	static const char *const all[][2] = {
 		{"Allow", METHODS},
 		{"Access-Control-Allow-Methods", METHODS},
@@ -195,8 +200,8 @@ static int preflight(struct ask *a, struct err *e)
 static int not_allowed(struct ask *a, struct err *e)
 {
 	static char text[] = "this server is read-only\n";
-	struct MHD_Response *r = MHD_create_response_from_buffer(sizeof(text) - 1, text,
-								 MHD_RESPMEM_PERSISTENT);
+	struct MHD_Response *r =
+		MHD_create_response_from_buffer(sizeof(text) - 1, text, MHD_RESPMEM_PERSISTENT);
 
 	r = serve_header(r, "Allow", METHODS);
 	return serve_queue(a, MHD_HTTP_METHOD_NOT_ALLOWED,

@@ -16,28 +16,28 @@
 #include "base/observe/log.h"
 #include "fusefs/mirror/handles_int.h"
 
-/* mirror_handles_handle - an open file. */
-struct mirror_handles_handle {
+/* mirror_handle - an open file. */
+struct mirror_handle {
 	struct list_link link; /* under the mirror's lock */
-	struct slot *slot; /* NULL: a real file */
-	uint64_t fh;       /* of the slot's view */
-	int fd;            /* of a real file; owned */
-	uint64_t id;       /* of a real file */
+	struct slot *slot;     /* NULL: a real file */
+	uint64_t fh;           /* of the slot's view */
+	int fd;                /* of a real file; owned */
+	uint64_t id;           /* of a real file */
 	bool writes;
 	_Atomic bool wrote;
 };
 
-static struct mirror_handles_handle *mirror_handles_handle_of(uint64_t fh)
+static struct mirror_handle *handle_of(uint64_t fh)
 {
-	return (struct mirror_handles_handle *)(uintptr_t)fh;
+	return (struct mirror_handle *)(uintptr_t)fh;
 }
 
-static bool mirror_handles_writing(int flags)
+static bool for_writing(int flags)
 {
 	return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC);
 }
 
-static void mirror_handles_remember(struct mirror *m, struct mirror_handles_handle *h)
+static void handle_remember(struct mirror *m, struct mirror_handle *h)
 {
 	(void)pthread_mutex_lock(&m->lock);
 	list_add(&m->handles, &h->link);
@@ -49,8 +49,7 @@ void write_handles_free(struct mirror *m)
 	struct list_link *it;
 
 	while ((it = list_take(&m->handles))) {
-		struct mirror_handles_handle *h =
-			CONTAINER_OF(it, struct mirror_handles_handle, link);
+		struct mirror_handle *h = CONTAINER_OF(it, struct mirror_handle, link);
 
 		if (h->fd >= 0)
 			(void)close(h->fd); /* flushed data is in the file */
@@ -64,16 +63,16 @@ void write_handles_free(struct mirror *m)
 static int give_fd(struct mirror *m, int fd, uint64_t id, int flags, struct view_handle *ret,
 		   struct err *e)
 {
-	struct mirror_handles_handle *h = alloc_array(1, sizeof(*h));
-	bool writes = mirror_handles_writing(flags), fresh;
+	struct mirror_handle *h = alloc_array(1, sizeof(*h));
+	bool writes = for_writing(flags), fresh;
 	uint32_t others;
 
 	if (!h) {
 		(void)close(fd);
 		return err_nomem(e);
 	}
-	*h = (struct mirror_handles_handle){.fd = fd, .id = id, .writes = writes};
-	mirror_handles_remember(m, h);
+	*h = (struct mirror_handle){.fd = fd, .id = id, .writes = writes};
+	handle_remember(m, h);
 	real_opened(m, id, fd, false);
 	if (writes)
 		real_writer(m, id, 1, &fresh, &others);
@@ -88,18 +87,17 @@ static int give_fd(struct mirror *m, int fd, uint64_t id, int flags, struct view
 static int give_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t known,
 		     struct view_handle *ret, struct err *e)
 {
-	struct mirror_handles_handle *h = alloc_array(1, sizeof(*h));
+	struct mirror_handle *h = alloc_array(1, sizeof(*h));
 
 	if (!h) {
-		if (s->view->write->release)
-			s->view->write->release(s->view, inner_of(id), ret->fh);
+		s->view->write->release(s->view, inner_of(id), ret->fh);
 		if (known && s->view->ops->forget)
 			s->view->ops->forget(s->view, inner_of(id), known);
 		slot_put(m, s, 0);
 		return err_nomem(e);
 	}
-	*h = (struct mirror_handles_handle){.slot = s, .fh = ret->fh, .fd = -1};
-	mirror_handles_remember(m, h);
+	*h = (struct mirror_handle){.slot = s, .fh = ret->fh, .fd = -1};
+	handle_remember(m, h);
 	slot_pin(m, s, known);
 	ret->fh = (uint64_t)(uintptr_t)h;
 	return 0;
@@ -116,7 +114,7 @@ static int open_in_slot(struct mirror *m, uint64_t id, int flags, struct view_ha
 	*ret = (struct view_handle){.keep_cache = true};
 	if (s->rw)
 		rc = s->view->write->open(s->view, inner_of(id), flags, ret, e);
-	else if (mirror_handles_writing(flags))
+	else if (for_writing(flags))
 		rc = write_read_only(s, e);
 	if (rc == 0 && s->rw)
 		return give_slot(m, s, id, 0, ret, e);
@@ -147,15 +145,12 @@ static int create_in_slot(struct mirror *m, uint64_t dir, const char *name, int 
 			  struct err *e)
 {
 	struct slot *s;
-	int rc = slot_get(m, number_of(dir), &s, e);
+	int rc = write_slot_get(m, number_of(dir), &s, e);
 
 	if (rc < 0)
 		return rc;
-	if (s->rw)
-		rc = s->view->write->create(s->view, inner_of(dir), name, strlen(name), flags,
-					    mode, ret_attr, ret, e);
-	else
-		rc = write_read_only(s, e);
+	rc = s->view->write->create(s->view, inner_of(dir), name, strlen(name), flags, mode,
+				    ret_attr, ret, e);
 	if (rc < 0) {
 		slot_put(m, s, 0);
 		return rc;
@@ -196,37 +191,30 @@ static int create_counterpart(struct mirror *m, const struct where *dir, const c
 	return rc;
 }
 
-static int mirror_handles_create(struct mirror *m, uint64_t dir, const char *name, size_t len,
-				 int flags, mode_t mode, struct view_attr *ret_attr,
-				 struct view_handle *ret, struct err *e)
+static int create_name(struct mirror *m, uint64_t dir, const char *name, size_t len, int flags,
+		       mode_t mode, struct view_attr *ret_attr, struct view_handle *ret,
+		       struct err *e)
 {
 	auto_free char *text = strndup(name, len);
-	struct where where;
+	auto_where where = {0};
 	enum target at;
-	int rc;
+	int rc = text ? write_target(m, dir, text, &where, &at, ret_attr, e) : err_nomem(e);
 
-	if (!text)
-		return err_nomem(e);
-	rc = write_target(m, dir, text, &where, &at, ret_attr, e);
 	if (rc < 0)
 		return rc;
 	if (at == AT_SLOT)
 		return create_in_slot(m, dir, text, flags, mode, ret_attr, ret, e);
 	if (at == AT_COUNTERPART && (flags & O_EXCL))
-		rc = err_set(e, -EEXIST, "'%s' already exists", text);
-	else if (at == AT_COUNTERPART && ret_attr->is_dir)
-		rc = err_set(e, -EISDIR, "'%s' is a directory", text);
-	else
-		rc = at == AT_REAL ? 1
-				   : create_counterpart(m, &where, text, flags, mode, ret_attr,
-							ret, e);
-	if (rc > 0 && at == AT_COUNTERPART)
-		rc = err_set(e, -EROFS, "'%s' cannot be written through this mount", text);
-	else if (rc > 0)
-		rc = create_real(m, &where, text, flags, mode, at == AT_NOTHING, ret_attr, ret,
-				 e);
-	free(where.path);
-	return rc;
+		return err_set(e, -EEXIST, "'%s' already exists", text);
+	if (at == AT_COUNTERPART && ret_attr->is_dir)
+		return err_set(e, -EISDIR, "'%s' is a directory", text);
+	rc = at == AT_REAL ? 1
+			   : create_counterpart(m, &where, text, flags, mode, ret_attr, ret, e);
+	if (rc <= 0)
+		return rc;
+	if (at == AT_COUNTERPART)
+		return err_set(e, -EROFS, "'%s' cannot be written through this mount", text);
+	return create_real(m, &where, text, flags, mode, at == AT_NOTHING, ret_attr, ret, e);
 }
 
 static int w_create(struct view *v, uint64_t dir, const char *name, size_t len, int flags,
@@ -238,7 +226,7 @@ static int w_create(struct view *v, uint64_t dir, const char *name, size_t len, 
 	int rc = write_dir_again(m, &dir, &again, e);
 
 	if (rc == 0)
-		rc = mirror_handles_create(m, dir, name, len, flags, mode, ret_attr, ret, e);
+		rc = create_name(m, dir, name, len, flags, mode, ret_attr, ret, e);
 	if (again)
 		m->base.ops->forget(v, again, 1);
 	return rc;
@@ -250,15 +238,21 @@ static int w_read(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t
 		  uint8_t *room, struct span *ret, struct err *e)
 {
 	struct mirror *m = mirror_of(v);
-	struct mirror_handles_handle *h = mirror_handles_handle_of(fh);
+	struct mirror_handle *h = handle_of(fh);
 	bool held = false;
 	struct slot *s;
+	size_t got = 0;
 	int rc;
 
 	if (!h)
 		return m->base.ops->read(v, id, off, len, room, ret, e);
-	if (!h->slot)
-		return become_read(h->fd, off, len, room, ret, e);
+	if (!h->slot) {
+		rc = real_read_up_to(h->fd, room, len, off, &got);
+		if (rc < 0)
+			return err_sys(e, -rc, "read");
+		*ret = (struct span){.mem = got ? room : NULL, .fd = -1, .len = got};
+		return 0;
+	}
 	s = slot_if_open(m, number_of(id)); /* the open handle guarantees that */
 	if (!s)
 		return err_set(e, -ESTALE, "the file is no longer open");
@@ -271,7 +265,7 @@ static int w_read(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t
 static int w_write(struct view *v, uint64_t id, uint64_t fh, uint64_t off, const uint8_t *data,
 		   size_t len, struct err *e)
 {
-	struct mirror_handles_handle *h = mirror_handles_handle_of(fh);
+	struct mirror_handle *h = handle_of(fh);
 	int rc;
 
 	(void)v;
@@ -287,88 +281,67 @@ static int w_write(struct view *v, uint64_t id, uint64_t fh, uint64_t off, const
 
 /* ---- closing ---- */
 
-static int flush_file(struct mirror *m, struct mirror_handles_handle *h, struct err *e)
+static int w_flush(struct view *v, uint64_t id, uint64_t fh, struct err *e)
 {
-	int rc = become_flushed(m, h->id, h->fd, e);
+	struct mirror_handle *h = handle_of(fh);
+	int rc = 0;
 
-	if (rc == 0)
+	if (h && h->slot)
+		return h->slot->view->write->flush(h->slot->view, inner_of(id), h->fh, e);
+	if (h && h->wrote)
+		rc = become_flushed(mirror_of(v), h->id, h->fd, e);
+	if (h && rc == 0)
 		h->wrote = false;
 	return rc;
 }
 
-static int w_flush(struct view *v, uint64_t id, uint64_t fh, struct err *e)
-{
-	struct mirror_handles_handle *h = mirror_handles_handle_of(fh);
-
-	if (!h)
-		return 0;
-	if (!h->slot)
-		return h->wrote ? flush_file(mirror_of(v), h, e) : 0;
-	return h->slot->view->write->flush
-		       ? h->slot->view->write->flush(h->slot->view, inner_of(id), h->fh, e)
-		       : 0;
-}
-
 static int w_fsync(struct view *v, uint64_t id, uint64_t fh, bool data_only, struct err *e)
 {
-	struct mirror_handles_handle *h = mirror_handles_handle_of(fh);
+	struct mirror_handle *h = handle_of(fh);
 
 	(void)v;
 	if (!h)
 		return 0;
 	if (!h->slot)
 		return io_sync(h->fd, !data_only, e);
-	return h->slot->view->write->fsync
-		       ? h->slot->view->write->fsync(h->slot->view, inner_of(id), h->fh,
-						     data_only, e)
-		       : 0;
+	return h->slot->view->write->fsync(h->slot->view, inner_of(id), h->fh, data_only, e);
 }
 
 static int w_fsyncdir(struct view *v, uint64_t dir, struct err *e)
 {
 	struct mirror *m = mirror_of(v);
 	const char *name;
-	struct mirror_node n;
+	auto_where n = {0};
 	struct slot *s;
-	int rc, fd;
+	int rc;
 
 	if (number_of(dir)) {
 		rc = slot_get(m, number_of(dir), &s, e);
 		if (rc < 0)
 			return rc;
-		if (s->rw && s->view->write->fsyncdir)
+		if (s->rw)
 			rc = s->view->write->fsyncdir(s->view, inner_of(dir), e);
 		slot_put(m, s, 0);
 		return rc;
 	}
 	rc = real_copy(m, dir, &n, e);
+	if (rc == 0)
+		rc = slots_sync(m, n.path, e);
 	if (rc < 0)
 		return rc;
-	rc = slots_sync(m, n.path, e);
-	if (rc < 0) {
-		free(n.path);
-		return rc;
-	}
-	fd = real_open_at(m, n.path, &name, e);
-	if (fd >= 0) {
-		auto_fd int own =
-			n.path[0] ? openat(fd, name,
-					   O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-				  : dup(fd);
+	auto_fd int fd = real_open_at(m, n.path, &name, e);
 
-		rc = own < 0 ? err_sys(e, errno, "'%s'", n.path) : io_sync(own, true, e);
-		(void)close(fd);
-	} else {
-		rc = fd;
-	}
-	free(n.path);
-	return rc;
+	if (fd < 0 || !n.path[0])
+		return fd < 0 ? fd : io_sync(fd, true, e);
+	auto_fd int own = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return own < 0 ? err_sys(e, errno, "'%s'", n.path) : io_sync(own, true, e);
 }
 
 static void w_release(struct view *v, uint64_t id, uint64_t fh)
 {
 	struct mirror *m = mirror_of(v);
-	struct mirror_handles_handle *h = mirror_handles_handle_of(fh);
+	struct mirror_handle *h = handle_of(fh);
 	struct err e = ERR_INIT;
 
 	if (!h)
@@ -377,8 +350,7 @@ static void w_release(struct view *v, uint64_t id, uint64_t fh)
 	list_remove(&h->link);
 	(void)pthread_mutex_unlock(&m->lock);
 	if (h->slot) {
-		if (h->slot->view->write->release)
-			h->slot->view->write->release(h->slot->view, inner_of(id), h->fh);
+		h->slot->view->write->release(h->slot->view, inner_of(id), h->fh);
 		slot_unpin(m, h->slot);
 	} else {
 		if (h->writes && real_writer_last(m, h->id) &&
@@ -396,7 +368,7 @@ static int w_setattr(struct view *v, uint64_t id, uint64_t fh, const struct view
 		     struct view_attr *ret, struct err *e)
 {
 	struct mirror *m = mirror_of(v);
-	struct mirror_handles_handle *h = mirror_handles_handle_of(fh);
+	struct mirror_handle *h = handle_of(fh);
 	struct slot *s;
 	int rc;
 
@@ -405,13 +377,10 @@ static int w_setattr(struct view *v, uint64_t id, uint64_t fh, const struct view
 			h->wrote = true;
 		return passthrough_setattr(m, id, h && h->writes ? h->fd : -1, set, ret, e);
 	}
-	rc = slot_get(m, number_of(id), &s, e);
+	rc = write_slot_get(m, number_of(id), &s, e);
 	if (rc < 0)
 		return rc;
-	if (!s->rw)
-		rc = write_read_only(s, e);
-	else
-		rc = s->view->write->setattr(s->view, inner_of(id), h ? h->fh : 0, set, ret, e);
+	rc = s->view->write->setattr(s->view, inner_of(id), h ? h->fh : 0, set, ret, e);
 	if (rc == 0)
 		mirror_show(s, ret);
 	slot_put(m, s, 0);

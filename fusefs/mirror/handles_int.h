@@ -11,15 +11,17 @@
  * nothing. */
 enum target { AT_SLOT, AT_REAL, AT_COUNTERPART, AT_NOTHING };
 
-/* write_target - find the meaning of a name. *ret_dir: the real directory (its path is owned),
- * except for AT_SLOT; *ret_attr: of a converted view, which the kernel does not get. -EPERM: a name
- * that the mount reserves. */
+/* write_target - find the meaning of a name. *ret_dir: the real directory, except for AT_SLOT; it
+ * is written in any case, for auto_where; *ret_attr: of a converted view, which the kernel does not
+ * get. -EPERM: a name that the mount reserves. */
 int write_target(struct mirror *m, uint64_t dir, const char *name, struct where *ret_dir,
 		 enum target *ret, struct view_attr *ret_attr, struct err *e);
 /* write_slot_named - the slot of the dataset whose file has this name, with one more reference of
  * the kernel, also if the file was removed from its view. 0: none. */
 uint32_t write_slot_named(struct mirror *m, const struct where *dir, const char *name);
 int write_read_only(const struct slot *s, struct err *e);
+/* write_slot_get - slot_get of a dataset that can be written; -EROFS. */
+int write_slot_get(struct mirror *m, uint32_t number, struct slot **ret, struct err *e);
 
 /* write_dir_again - recreate a removed directory that walk_gone still shows to a program which now
  * writes to it. *dir: its new id; *ret_again: the same, with one more reference of the kernel, or
@@ -35,8 +37,6 @@ int write_symlink(struct view *v, uint64_t dir, const char *name, size_t len, co
 		  struct view_attr *ret, struct err *e);
 int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
 	       struct view_attr *ret, struct err *e);
-
-/* ---- names.c ---- */
 
 /* write_remove_file - remove the file that a Zarr store view shows, if the view is empty.
  * -ENOTEMPTY; -EROFS; -EBUSY. */
@@ -60,8 +60,5 @@ int become_dataset(struct mirror *m, const struct where *dir, const char *name, 
 /* become_flushed - the same for a file that was created in this mount, and closed: id's, open as
  * fd. */
 int become_flushed(struct mirror *m, uint64_t id, int fd, struct err *e);
-/* become_read - read up to len bytes of a descriptor into room. */
-int become_read(int fd, uint64_t off, size_t len, uint8_t *room, struct span *ret,
-		struct err *e);
 
 #endif

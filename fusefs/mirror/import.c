@@ -11,47 +11,23 @@
 
 #define COPY_BYTES ((size_t)1 << 20)
 
-int become_read(int fd, uint64_t off, size_t len, uint8_t *room, struct span *ret,
-		struct err *e)
-{
-	size_t have = 0;
-
-	if (off > INT64_MAX - len)
-		return err_set(e, -EINVAL, "read beyond the maximum size of a file");
-	while (have < len) {
-		ssize_t n = pread(fd, room + have, len - have, (off_t)(off + have));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_sys(e, errno, "read");
-		if (n == 0)
-			break;
-		have += (size_t)n;
-	}
-	*ret = (struct span){.mem = have ? room : NULL, .fd = -1, .len = have};
-	return 0;
-}
-
 /* copy_in - copy a real file to a converted view: as a new file that is renamed over the old
  * one. */
 static int copy_in(struct slot *s, uint64_t id, uint64_t fh, int fd, struct err *e)
 {
 	auto_free uint8_t *room = malloc(COPY_BYTES);
 	uint64_t off = 0;
-	struct span got = {0};
+	size_t got = 1;
 	int rc = room ? 0 : err_nomem(e);
 
-	while (rc == 0) {
-		rc = become_read(fd, off, COPY_BYTES, room, &got, e);
-		if (rc < 0 || got.len == 0)
-			break;
-		rc = s->view->write->write(s->view, id, fh, off, room, got.len, e);
-		off += got.len;
+	for (; rc == 0 && got; off += got) {
+		rc = real_read_up_to(fd, room, COPY_BYTES, off, &got);
+		if (rc < 0)
+			return err_sys(e, -rc, "read");
+		if (got)
+			rc = s->view->write->write(s->view, id, fh, off, room, got, e);
 	}
-	if (rc == 0)
-		rc = s->view->write->flush(s->view, id, fh, e);
-	return rc;
+	return rc ? rc : s->view->write->flush(s->view, id, fh, e);
 }
 
 int become_feed(struct mirror *m, uint32_t number, int fd, struct err *e)
@@ -60,14 +36,14 @@ int become_feed(struct mirror *m, uint32_t number, int fd, struct err *e)
 	struct view_handle h = {0};
 	struct view_attr a;
 	struct slot *s;
-	int rc = slot_get(m, number, &s, e);
+	int rc = write_slot_get(m, number, &s, e);
 
 	if (rc < 0)
 		return rc;
-	(void)snprintf(name, sizeof(name), ".new-%d", fd); /* the descriptor's number is unique */
-	rc = s->rw ? s->view->write->create(s->view, VIEW_ROOT, name, strlen(name),
-					    O_RDWR | O_TRUNC, 0600, &a, &h, e)
-		   : write_read_only(s, e);
+	(void)snprintf(name, sizeof(name), ".new-%d",
+		       fd); /* the descriptor's number is unique */
+	rc = s->view->write->create(s->view, VIEW_ROOT, name, strlen(name), O_RDWR | O_TRUNC,
+				    0600, &a, &h, e);
 	if (rc == 0) {
 		rc = copy_in(s, a.id, h.fh, fd, e);
 		s->view->write->release(s->view, a.id, h.fh);
@@ -113,21 +89,17 @@ static bool import_in_dataset(const struct mirror *m, const char *path)
 	return found;
 }
 
-/* import_where_of - the directory of a node's path, and its name there; free(ret->path). */
+/* import_where_of - the directory of a node's path, and its name there. */
 static int import_where_of(struct mirror *m, const char *path, struct where *ret,
 			   const char **ret_name, struct err *e)
 {
-	int fd = real_open_at(m, path, ret_name, e);
+	auto_fd int fd = real_open_at(m, path, ret_name, e);
 	struct stat st;
 
 	if (fd < 0)
 		return fd;
-	*ret = (struct where){0};
-	if (fstat(fd, &st) < 0) {
-		(void)close(fd);
+	if (fstat(fd, &st) < 0)
 		return err_sys(e, errno, "'%s'", path);
-	}
-	(void)close(fd);
 	ret->path = strndup(path, *ret_name > path ? (size_t)(*ret_name - path - 1) : 0);
 	ret->dev = st.st_dev;
 	ret->ino = st.st_ino;
@@ -138,13 +110,11 @@ static int import_where_of(struct mirror *m, const char *path, struct where *ret
 /* become_flushed - for a file that is new and was written. */
 int become_flushed(struct mirror *m, uint64_t id, int fd, struct err *e)
 {
-	struct where dir = {0};
+	auto_where dir = {0}, n = {0};
 	const char *name;
 	struct stat own, st;
-	struct mirror_node n;
-	uint32_t others;
+	uint32_t others, number;
 	bool fresh;
-	uint32_t number;
 	int rc;
 
 	real_writer(m, id, 0, &fresh, &others);
@@ -156,19 +126,18 @@ int become_flushed(struct mirror *m, uint64_t id, int fd, struct err *e)
 	if (rc < 0)
 		return own.st_nlink ? 0 : rc;
 	rc = import_where_of(m, n.path, &dir, &name, e);
-	if (rc == 0 && own.st_nlink == 0) {
-		/* it is a dataset already: another process continued to write to an inherited
-		 * descriptor */
-		number = write_slot_named(m, &dir, name);
-		rc = number ? become_feed(m, number, fd, e)
-			    : err_set(e, -ESTALE, "'%s' was removed", n.path);
-		if (number)
-			slot_forget(m, number, 1);
-	} else if (rc == 0 && real_stat(m, n.path, &st, NULL) == 0 && st.st_ino == own.st_ino &&
-		   st.st_dev == own.st_dev) {
-		rc = become_dataset(m, &dir, name, e);
-	}
-	free(dir.path);
-	free(n.path);
+	if (rc < 0)
+		return rc;
+	if (own.st_nlink)
+		return real_stat(m, n.path, &st, NULL) == 0 && st.st_ino == own.st_ino &&
+				       st.st_dev == own.st_dev
+			       ? become_dataset(m, &dir, name, e)
+			       : 0;
+	/* it is a dataset already: another process continued to write to an inherited descriptor */
+	number = write_slot_named(m, &dir, name);
+	if (!number)
+		return err_set(e, -ESTALE, "'%s' was removed", n.path);
+	rc = become_feed(m, number, fd, e);
+	slot_forget(m, number, 1);
 	return rc;
 }

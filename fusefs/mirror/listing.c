@@ -13,14 +13,14 @@
 #include <unistd.h>
 
 #include "base/core/clock.h"
-#include "base/os/open_beneath.h"
+#include "base/os/lock.h"
 #include "base/core/str.h"
 #include "fusefs/mirror/mirror_int.h"
 
 #define NAMES_MAX ((size_t)256 << 20) /* bytes of names in one directory */
 #define KEPT_MAX ((size_t)64 << 20)   /* of all listings except the newest */
 #define SKIP_BYTES (NAME_BYTES + 40)
-#define COOKIE_SHIFT 11               /* the hash has 53 bits: space for a few equal ones */
+#define COOKIE_SHIFT 11                  /* the hash has 53 bits: space for a few equal ones */
 #define COOKIE_OTHER ((uint64_t)1 << 53) /* converted views come after all real entries */
 
 struct mirror_listing_entry {
@@ -42,7 +42,7 @@ struct mirror_listing {
 	struct mirror_skip *skips;
 	size_t n_skips, cap_skips;
 	bool pairs; /* a dataset in it has a converted view */
-	dev_t dev; /* of the directory */
+	dev_t dev;  /* of the directory */
 	ino_t ino;
 	uint32_t holders; /* lock: users of the listing, including the table */
 	uint64_t used;    /* lock */
@@ -329,36 +329,6 @@ static int mirror_listing_take_entry(const struct mirror *m, const struct where 
 	return rc ? rc : add_counterparts(m, dir, l, d->d_name, type, e);
 }
 
-/* open_where - open a directory, if the path still leads to the same inode. */
-static int open_where(const struct mirror *m, const struct where *dir, DIR **ret, struct err *e)
-{
-	int fd = open_beneath(m->fd, dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-	struct stat st;
-
-	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP || fd == -EXDEV)
-		return err_set(e, -ESTALE, "'%s': no such directory", dir->path);
-	if (fd < 0)
-		return err_sys(e, -fd, "'%s'", dir->path);
-	if (fstat(fd, &st) < 0) {
-		int rc = err_sys(e, errno, "'%s'", dir->path);
-
-		(void)close(fd);
-		return rc;
-	}
-	if (st.st_dev != dir->dev || st.st_ino != dir->ino) {
-		(void)close(fd);
-		return err_set(e, -ESTALE, "'%s' was replaced by another directory", dir->path);
-	}
-	*ret = fdopendir(fd);
-	if (!*ret) {
-		int rc = err_sys(e, errno, "'%s'", dir->path);
-
-		(void)close(fd);
-		return rc;
-	}
-	return 0;
-}
-
 static void mirror_listing_listing_free(struct mirror_listing *l)
 {
 	if (!l)
@@ -375,31 +345,31 @@ static int mirror_listing_make(const struct mirror *m, const struct where *dir,
 	struct mirror_listing *l = alloc_array(1, sizeof(*l));
 	const struct dirent *d;
 	DIR *stream;
-	int rc;
+	int fd, rc;
 
 	if (!l)
 		return err_nomem(e);
 	*l = (struct mirror_listing){.dev = dir->dev, .ino = dir->ino, .holders = 1};
 	buf_init(&l->names, NAMES_MAX);
 	buf_putc(&l->names, '\0'); /* offset 0 means no name */
-	rc = open_where(m, dir, &stream, e);
-	if (rc) {
-		mirror_listing_listing_free(l);
-		return rc;
-	}
+	fd = real_open_dir(m, dir, e);
+	stream = fd < 0 ? NULL : fdopendir(fd);
+	rc = fd < 0 ? fd : stream ? 0 : err_sys(e, errno, "'%s'", dir->path);
 	while (!rc && (errno = 0, d = readdir(stream)))
-		rc = mirror_listing_take_entry(m, dir, l, dirfd(stream), d, e);
+		rc = mirror_listing_take_entry(m, dir, l, fd, d, e);
 	if (!rc && errno)
 		rc = err_sys(e, errno, "'%s'", dir->path);
-	(void)closedir(stream); /* only read: no error to report */
+	if (stream)
+		(void)closedir(stream); /* only read: no error to report */
+	else if (fd >= 0)
+		(void)close(fd);
 	if (!rc)
 		rc = mirror_listing_settle(m, l, e);
-	if (rc) {
+	if (rc)
 		mirror_listing_listing_free(l);
-		return rc;
-	}
-	*ret = l;
-	return 0;
+	else
+		*ret = l;
+	return rc;
 }
 
 /* Keeping. */
@@ -415,7 +385,7 @@ static struct mirror_listing *drop_locked(struct mirror *m, size_t i)
 	struct mirror_listing *l = m->listings[i];
 
 	m->listings[i] = NULL;
-	return --l->holders ? NULL : l;
+	return l && --l->holders == 0 ? l : NULL;
 }
 
 /* mirror_listing_victim_locked - the listing to evict before another is stored: one of the same
@@ -442,47 +412,39 @@ static size_t mirror_listing_victim_locked(const struct mirror *m,
 
 static void mirror_listing_keep(struct mirror *m, struct mirror_listing *l)
 {
-	for (;;) {
-		struct mirror_listing *old = NULL;
-		size_t i;
+	size_t i, free_at = 0;
 
-		(void)pthread_mutex_lock(&m->lock);
-		i = mirror_listing_victim_locked(m, l);
-		if (i < LISTINGS) {
-			old = drop_locked(m, i);
-		} else {
-			for (i = 0; m->listings[i];)
-				i++;
-			l->holders++;
-			l->used = ++m->listing_clock;
-			m->listings[i] = l;
-			i = LISTINGS;
-		}
+	(void)pthread_mutex_lock(&m->lock);
+	while ((i = mirror_listing_victim_locked(m, l)) < LISTINGS) {
+		struct mirror_listing *old = drop_locked(m, i);
+
 		(void)pthread_mutex_unlock(&m->lock);
 		mirror_listing_listing_free(old);
-		if (i == LISTINGS)
-			return;
+		(void)pthread_mutex_lock(&m->lock);
 	}
+	while (m->listings[free_at])
+		free_at++;
+	l->holders++;
+	l->used = ++m->listing_clock;
+	m->listings[free_at] = l;
+	(void)pthread_mutex_unlock(&m->lock);
 }
 
 /* mirror_listing_kept - a kept listing of the directory, held for the caller; NULL: none. */
 static struct mirror_listing *mirror_listing_kept(struct mirror *m, const struct where *dir)
 {
-	struct mirror_listing *found = NULL;
+	LOCK_SCOPE(&m->lock);
 
-	(void)pthread_mutex_lock(&m->lock);
-	for (size_t i = 0; i < LISTINGS && !found; i++) {
+	for (size_t i = 0; i < LISTINGS; i++) {
 		struct mirror_listing *l = m->listings[i];
 
-		if (l && l->dev == dir->dev && l->ino == dir->ino)
-			found = l;
+		if (!l || l->dev != dir->dev || l->ino != dir->ino)
+			continue;
+		l->holders++;
+		l->used = ++m->listing_clock;
+		return l;
 	}
-	if (found) {
-		found->holders++;
-		found->used = ++m->listing_clock;
-	}
-	(void)pthread_mutex_unlock(&m->lock);
-	return found;
+	return NULL;
 }
 
 static void mirror_listing_let_go(struct mirror *m, struct mirror_listing *l)
@@ -539,12 +501,12 @@ static int mirror_listing_begin(struct mirror *m, const struct where *dir, uint6
 
 struct mirror_walk {
 	struct mirror_listing *l; /* held */
-	uint64_t dir;      /* the directory's id */
-	pid_t process;     /* the process of the listing */
-	pid_t threads[2];  /* that listed, that removed last */
-	pid_t *gone;       /* by entry: the process that removed its dataset; NULL: none yet */
-	uint64_t base;     /* first id of the entries; valid if gone is set */
-	int64_t last_ms;   /* time of the last removal, or of the listing */
+	uint64_t dir;             /* the directory's id */
+	pid_t process;            /* the process of the listing */
+	pid_t threads[2];         /* that listed, that removed last */
+	pid_t *gone;     /* by entry: the process that removed its dataset; NULL: none yet */
+	uint64_t base;   /* first id of the entries; valid if gone is set */
+	int64_t last_ms; /* time of the last removal, or of the listing */
 };
 
 _Thread_local pid_t mirror_caller;
@@ -657,8 +619,8 @@ static void walk_begin(struct mirror *m, uint64_t dir, struct mirror_listing *l)
 void walk_touch(struct mirror *m, bool listing)
 {
 	const int64_t now = clock_ms();
+	LOCK_SCOPE(&m->lock);
 
-	(void)pthread_mutex_lock(&m->lock);
 	for (size_t i = 0; i < WALKS && mirror_caller; i++) {
 		struct mirror_walk *w = m->walks[i];
 
@@ -666,7 +628,6 @@ void walk_touch(struct mirror *m, bool listing)
 		    (w->threads[0] == mirror_caller || w->threads[1] == mirror_caller))
 			w->last_ms = now;
 	}
-	(void)pthread_mutex_unlock(&m->lock);
 }
 
 /* walk_mark - mark all names of a dataset except `name` as removed. */
@@ -761,18 +722,19 @@ int walk_gone(struct mirror *m, const struct where *dir, const char *name, bool 
 	      struct view_attr *ret)
 {
 	const int64_t now = clock_ms();
-	pid_t process = 0, parent;
+	pid_t process, parent;
 	bool any = false;
-	int rc = -ENOENT;
 
 	(void)pthread_mutex_lock(&m->lock);
 	for (size_t i = 0; i < WALKS; i++)
 		any = any || (walk_here_locked(m->walks[i], dir, now) && m->walks[i]->gone);
 	(void)pthread_mutex_unlock(&m->lock);
-	if (any)
-		process_of(mirror_caller, &process, &parent);
-	(void)pthread_mutex_lock(&m->lock);
-	for (size_t i = 0; i < WALKS && process && rc; i++) {
+	if (!any)
+		return -ENOENT;
+	process_of(mirror_caller, &process, &parent);
+	LOCK_SCOPE(&m->lock);
+
+	for (size_t i = 0; i < WALKS && process; i++) {
 		const struct mirror_walk *w = m->walks[i];
 		const struct mirror_listing_entry *entry;
 
@@ -784,20 +746,18 @@ int walk_gone(struct mirror *m, const struct where *dir, const char *name, bool 
 		mirror_listing_gone_attr(w, entry, ret);
 		if (take)
 			w->gone[entry - w->l->v] = 0;
-		rc = 0;
+		return 0;
 	}
-	(void)pthread_mutex_unlock(&m->lock);
-	return rc;
+	return -ENOENT;
 }
 
 bool walk_gone_id(struct mirror *m, uint64_t id, bool take, struct view_attr *ret,
 		  struct walk_name *ret_name)
 {
 	const int64_t now = clock_ms();
-	bool found = false;
+	LOCK_SCOPE(&m->lock);
 
-	(void)pthread_mutex_lock(&m->lock);
-	for (size_t i = 0; i < WALKS && !found; i++) {
+	for (size_t i = 0; i < WALKS; i++) {
 		const struct mirror_walk *w = m->walks[i];
 		const uint64_t at = w ? id - w->base : 0;
 
@@ -811,10 +771,9 @@ bool walk_gone_id(struct mirror *m, uint64_t id, bool take, struct view_attr *re
 		}
 		if (take)
 			w->gone[at] = 0;
-		found = true;
+		return true;
 	}
-	(void)pthread_mutex_unlock(&m->lock);
-	return found;
+	return false;
 }
 
 int real_list(struct mirror *m, uint64_t id, uint64_t cookie, view_emit *emit, void *arg,
@@ -822,26 +781,26 @@ int real_list(struct mirror *m, uint64_t id, uint64_t cookie, view_emit *emit, v
 {
 	struct view_attr a;
 	struct mirror_listing *l;
-	struct where dir;
+	auto_where dir = {0};
 	int rc = real_where(m, id, &dir, e);
 
 	if (rc)
-		return rc == -ESTALE && walk_gone_id(m, id, false, &a, NULL) && a.is_dir ? 0 : rc;
+		return rc == -ESTALE && walk_gone_id(m, id, false, &a, NULL) && a.is_dir ? 0
+											 : rc;
 	rc = mirror_listing_begin(m, &dir, cookie, &l, e);
-	if (!rc) {
-		if (!cookie && m->base.write && mirror_caller)
-			walk_begin(m, id, l);
-		for (size_t i = mirror_listing_after(l, cookie); i < l->n; i++) {
-			const struct mirror_listing_entry *entry = &l->v[i];
+	if (rc)
+		return rc;
+	if (!cookie && m->base.write && mirror_caller)
+		walk_begin(m, id, l);
+	for (size_t i = mirror_listing_after(l, cookie); i < l->n; i++) {
+		const struct mirror_listing_entry *entry = &l->v[i];
 
-			if (!emit(arg, mirror_listing_text(l, entry->name),
-				  id_at(m, &dir, l, entry), entry->is_dir, NULL, entry->cookie))
-				break;
-		}
-		mirror_listing_let_go(m, l);
+		if (!emit(arg, mirror_listing_text(l, entry->name), id_at(m, &dir, l, entry),
+			  entry->is_dir, NULL, entry->cookie))
+			break;
 	}
-	free(dir.path);
-	return rc;
+	mirror_listing_let_go(m, l);
+	return 0;
 }
 
 int mirror_each(struct view *v,
@@ -850,27 +809,24 @@ int mirror_each(struct view *v,
 {
 	struct mirror *m = mirror_of(v);
 	struct mirror_listing *l;
-	struct where dir;
+	auto_where dir = {0};
+	bool more = true;
+	char reason[SKIP_BYTES];
 	int rc = real_where(m, VIEW_ROOT, &dir, e);
 
+	if (!rc)
+		rc = mirror_listing_make(m, &dir, &l, e);
 	if (rc)
 		return rc;
-	rc = mirror_listing_make(m, &dir, &l, e);
-	if (!rc) {
-		bool more = true;
-		char reason[SKIP_BYTES];
-
-		for (size_t i = 0; i < l->n && more; i++)
-			more = l->v[i].real || fn(arg, mirror_listing_text(l, l->v[i].other),
-						  mirror_listing_text(l, l->v[i].name), NULL);
-		for (size_t i = 0; i < l->n_skips && more; i++)
-			more = fn(arg, mirror_listing_text(l, l->skips[i].source),
-				  mirror_listing_text(l, l->skips[i].name),
-				  skip_reason(l, &l->skips[i], reason));
-		mirror_listing_listing_free(l);
-	}
-	free(dir.path);
-	return rc;
+	for (size_t i = 0; i < l->n && more; i++)
+		more = l->v[i].real || fn(arg, mirror_listing_text(l, l->v[i].other),
+					  mirror_listing_text(l, l->v[i].name), NULL);
+	for (size_t i = 0; i < l->n_skips && more; i++)
+		more = fn(arg, mirror_listing_text(l, l->skips[i].source),
+			  mirror_listing_text(l, l->skips[i].name),
+			  skip_reason(l, &l->skips[i], reason));
+	mirror_listing_listing_free(l);
+	return 0;
 }
 
 void listings_free(struct mirror *m)
@@ -879,6 +835,5 @@ void listings_free(struct mirror *m)
 		if (m->walks[i])
 			walk_end_locked(m, i); /* no threads are left */
 	for (size_t i = 0; i < LISTINGS; i++)
-		if (m->listings[i])
-			mirror_listing_listing_free(drop_locked(m, i));
+		mirror_listing_listing_free(drop_locked(m, i));
 }

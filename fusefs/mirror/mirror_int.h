@@ -114,14 +114,23 @@ struct mirror {
 	bool finished;      /* they have been finished for good */
 };
 
-/* where - a directory: data for access to its entries. */
+/* where - a copy of a real entry's node. */
 struct where {
 	char *path; /* owned */
 	uint64_t id;
 	dev_t dev;
 	ino_t ino;
-	bool in_dataset;
+	mode_t type;     /* S_IFMT bits */
+	bool in_dataset; /* as in mirror_node */
 };
+
+static inline void where_free(const struct where *w)
+{
+	free(w->path);
+}
+
+/* auto_where - freed when the variable goes out of scope; initialise it at once. */
+#define auto_where __attribute__((cleanup(where_free))) struct where
 
 static inline struct mirror *mirror_of(struct view *v)
 {
@@ -158,7 +167,10 @@ void real_attr(const struct stat *st, struct view_attr *ret);
 /* real_root, real_free - create the root's node; free all nodes. */
 int real_root(struct mirror *m, const struct stat *st, struct err *e);
 void real_free(struct mirror *m);
-/* real_where - the directory of an id; finish with free(ret->path). -ESTALE; -ENOTDIR. */
+/* real_copy - a copy of a node. *ret is written in any case: its path is new, or NULL on failure.
+ * -ESTALE. */
+int real_copy(struct mirror *m, uint64_t id, struct where *ret, struct err *e);
+/* real_where - the same for a directory. -ESTALE; -ENOTDIR, with its path. */
 int real_where(struct mirror *m, uint64_t id, struct where *ret, struct err *e);
 /* real_known_id - id of the node of this path, UNKNOWN_ID if there is none. */
 uint64_t real_known_id(struct mirror *m, const char *path);
@@ -254,11 +266,9 @@ void mirror_show(const struct slot *s, struct view_attr *a);
 int mirror_read_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t fh, uint64_t off,
 		     size_t len, uint8_t *room, struct span *ret, bool *ret_held, struct err *e);
 
-/* real_copy - a copy of a node: its path is new. -ESTALE. */
-int real_copy(struct mirror *m, uint64_t id, struct mirror_node *ret, struct err *e);
-/* real_writer - count one open file with write access more or less (-1); *ret_fresh, *ret_others:
- * whether the node was created in this mount, and the number of its other writers. */
-void real_writer(struct mirror *m, uint64_t id, int more, bool *ret_fresh,
+/* real_writer - count `more` open files with write access; *ret_fresh, *ret_others: whether the
+ * node was created in this mount, and the number of its other writers. */
+void real_writer(struct mirror *m, uint64_t id, uint32_t more, bool *ret_fresh,
 		 uint32_t *ret_others);
 /* real_opened - count one open file more: fd, which is duplicated; -1: a file that cannot be
  * opened. reads: real_read uses it. real_closed - one less. */
@@ -278,6 +288,12 @@ void real_moved(struct mirror *m, const char *from, const char *to);
 /* real_open_at - open the directory of a path; *ret_name: its last component, within path. */
 int real_open_at(const struct mirror *m, const char *path, const char **ret_name,
 		 struct err *e);
+/* real_open_dir - open a directory for reading, if its path still leads to the same inode;
+ * -ESTALE. */
+int real_open_dir(const struct mirror *m, const struct where *dir, struct err *e);
+/* real_read_up_to - read len bytes at off, fewer only at the end of the file. Returns 0, or a
+ * negative errno: -EINVAL beyond the maximum size of a file. */
+int real_read_up_to(int fd, uint8_t *out, size_t len, uint64_t off, size_t *ret);
 
 /* real_fail - as err_sys, for a system call on a real entry. EINVAL and EFBIG are normal answers to
  * the program: they have no text, and are not logged. */

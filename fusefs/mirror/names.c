@@ -12,19 +12,14 @@
 #include "base/os/open_beneath.h"
 #include "fusefs/mirror/handles_int.h"
 
-static char *names_text_of(const char *name, size_t len)
-{
-	return strndup(name, len);
-}
-
 /* write_target - AT_SLOT is an inner directory of a slot. *ret_dir: the real directory (its path is
  * owned), except for AT_SLOT. */
 int write_target(struct mirror *m, uint64_t dir, const char *name, struct where *ret_dir,
 		 enum target *ret, struct view_attr *ret_attr, struct err *e)
 {
+	auto_free char *path = NULL;
 	struct view_attr a;
 	struct stat st;
-	char *path;
 	int rc;
 
 	*ret_dir = (struct where){0};
@@ -34,19 +29,13 @@ int write_target(struct mirror *m, uint64_t dir, const char *name, struct where 
 	rc = real_where(m, dir, ret_dir, e);
 	if (rc < 0)
 		return rc;
-	if (mirror_hidden(name) || real_is_mountpoint(m, ret_dir->dev, ret_dir->ino, name)) {
-		free(ret_dir->path);
-		ret_dir->path = NULL;
+	if (mirror_hidden(name) || real_is_mountpoint(m, ret_dir->dev, ret_dir->ino, name))
 		return err_set(e, -EPERM, "'%s': this name is reserved for nczarrfs", name);
-	}
+	*ret = AT_REAL;
 	rc = real_probe(m, ret_dir, name, &path, &st, e);
-	if (rc == 0) {
-		free(path);
-		*ret = AT_REAL;
-		return 0;
-	}
-	if (rc == -ENOENT)
-		rc = mirror_look_up(m, dir, name, &a, e);
+	if (rc != -ENOENT)
+		return rc;
+	rc = mirror_look_up(m, dir, name, &a, e);
 	if (rc == 0) {
 		m->base.ops->forget(&m->base, a.id, 1);
 		*ret = number_of(a.id) ? AT_COUNTERPART : AT_REAL;
@@ -54,11 +43,19 @@ int write_target(struct mirror *m, uint64_t dir, const char *name, struct where 
 		return 0;
 	}
 	*ret = AT_NOTHING;
-	if (rc == -ENOENT)
-		return 0;
-	free(ret_dir->path);
-	ret_dir->path = NULL;
-	return rc;
+	return rc == -ENOENT ? 0 : rc;
+}
+
+/* target_new - the same for a name that is to be created: -EEXIST. */
+static int target_new(struct mirror *m, uint64_t dir, const char *name, struct where *ret_dir,
+		      enum target *ret, struct err *e)
+{
+	struct view_attr a;
+	int rc = write_target(m, dir, name, ret_dir, ret, &a, e);
+
+	return rc == 0 && *ret != AT_SLOT && *ret != AT_NOTHING
+		       ? err_set(e, -EEXIST, "'%s' already exists", name)
+		       : rc;
 }
 
 /* write_slot_named - also if the file was removed from its view, because the dataset still
@@ -88,23 +85,31 @@ int write_read_only(const struct slot *s, struct err *e)
 	return err_set(e, -EROFS, "'%s' cannot be written through this mount", s->path);
 }
 
+int write_slot_get(struct mirror *m, uint32_t number, struct slot **ret, struct err *e)
+{
+	int rc = slot_get(m, number, ret, e);
+
+	if (rc == 0 && !(*ret)->rw) {
+		rc = write_read_only(*ret, e);
+		slot_put(m, *ret, 0);
+	}
+	return rc;
+}
+
 /* ---- directories ---- */
 
 static int mkdir_in_slot(struct mirror *m, uint64_t dir, const char *name, mode_t mode,
 			 struct view_attr *ret, struct err *e)
 {
 	struct slot *s;
-	int rc = slot_get(m, number_of(dir), &s, e);
+	int rc = write_slot_get(m, number_of(dir), &s, e);
 
 	if (rc < 0)
 		return rc;
-	if (!s->rw)
-		rc = write_read_only(s, e);
-	else if (!s->view->write->mkdir)
-		rc = err_set(e, -EPERM, "'%s' cannot contain directories", s->name);
-	else
-		rc = s->view->write->mkdir(s->view, inner_of(dir), name, strlen(name), mode,
-					   ret, e);
+	rc = s->view->write->mkdir
+		     ? s->view->write->mkdir(s->view, inner_of(dir), name, strlen(name), mode,
+					     ret, e)
+		     : err_set(e, -EPERM, "'%s' cannot contain directories", s->name);
 	if (rc == 0)
 		mirror_show(s, ret);
 	slot_put(m, s, rc == 0);
@@ -124,27 +129,19 @@ static int mkdir_tree(struct mirror *m, const struct where *dir, uint64_t id, co
 static int names_make_dir(struct mirror *m, uint64_t dir, const char *name, size_t len,
 			  mode_t mode, struct view_attr *ret, struct err *e)
 {
-	auto_free char *text = names_text_of(name, len);
+	auto_free char *text = strndup(name, len);
+	auto_where where = {0};
 	char other[NAME_BYTES];
-	struct where where;
 	enum target at;
-	int rc;
+	int rc = text ? target_new(m, dir, text, &where, &at, e) : err_nomem(e);
 
-	if (!text)
-		return err_nomem(e);
-	rc = write_target(m, dir, text, &where, &at, ret, e);
 	if (rc < 0)
 		return rc;
 	if (at == AT_SLOT)
 		return mkdir_in_slot(m, dir, text, mode, ret, e);
-	if (at != AT_NOTHING)
-		rc = err_set(e, -EEXIST, "'%s' already exists", text);
-	else if (new_wanted(m, &where, text, true, other))
-		rc = mkdir_tree(m, &where, dir, text, other, ret, e);
-	else
-		rc = passthrough_mkdir(m, &where, text, mode, ret, e);
-	free(where.path);
-	return rc;
+	return new_wanted(m, &where, text, true, other)
+		       ? mkdir_tree(m, &where, dir, text, other, ret, e)
+		       : passthrough_mkdir(m, &where, text, mode, ret, e);
 }
 
 int write_dir_again(struct mirror *m, uint64_t *dir, uint64_t *ret_again, struct err *e)
@@ -182,20 +179,17 @@ int write_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode
 static int remove_in_slot(struct mirror *m, uint64_t dir, const char *name, bool is_dir,
 			  struct err *e)
 {
+	int (*fn)(struct view * v, uint64_t at, const char *text, size_t len, struct err *why);
 	struct slot *s;
-	int rc = slot_get(m, number_of(dir), &s, e);
+	int rc = write_slot_get(m, number_of(dir), &s, e);
 
-	if (rc < 0)
-		return rc;
-	if (!s->rw)
-		rc = write_read_only(s, e);
-	else if (is_dir ? !s->view->write->rmdir : !s->view->write->unlink)
-		rc = err_set(e, -EPERM, "'%s' cannot be removed", name);
-	else
-		rc = (is_dir ? s->view->write->rmdir : s->view->write->unlink)(
-			s->view, inner_of(dir), name, strlen(name), e);
-	slot_put(m, s, 0);
-	walk_touch(m, false);
+	if (rc == 0) {
+		fn = is_dir ? s->view->write->rmdir : s->view->write->unlink;
+		rc = fn ? fn(s->view, inner_of(dir), name, strlen(name), e)
+			: err_set(e, -EPERM, "'%s' cannot be removed", name);
+		slot_put(m, s, 0);
+		walk_touch(m, false);
+	}
 	return rc;
 }
 
@@ -227,32 +221,28 @@ static int names_remove_gone(struct mirror *m, const struct where *dir, const ch
 static int remove_name(struct mirror *m, uint64_t dir, const char *name, size_t len,
 		       bool is_dir, struct err *e)
 {
-	auto_free char *text = names_text_of(name, len);
+	auto_free char *text = strndup(name, len);
+	auto_where where = {0};
 	struct view_attr a;
-	struct where where;
 	enum target at;
-	int rc;
+	int rc = text ? write_target(m, dir, text, &where, &at, &a, e) : err_nomem(e);
 
-	if (!text)
-		return err_nomem(e);
-	rc = write_target(m, dir, text, &where, &at, &a, e);
 	if (rc < 0)
 		return rc;
 	if (at == AT_SLOT)
 		return remove_in_slot(m, dir, text, is_dir, e);
+	if (at == AT_NOTHING)
+		return names_remove_gone(m, &where, text, is_dir, e);
 	if (at == AT_REAL)
 		rc = remove_real(m, &where, text, is_dir, e);
-	else if (at == AT_NOTHING)
-		rc = names_remove_gone(m, &where, text, is_dir, e);
 	else if (a.is_dir != is_dir)
 		rc = is_dir ? err_set(e, -ENOTDIR, "'%s' is not a directory", text)
 			    : err_set(e, -EISDIR, "'%s' is a directory", text);
 	else
 		rc = is_dir ? write_remove_file(m, number_of(a.id), e)
 			    : write_remove_store(m, number_of(a.id), e);
-	if (rc == 0 && at != AT_NOTHING)
+	if (rc == 0)
 		walk_removed(m, &where, text);
-	free(where.path);
 	return rc;
 }
 
@@ -275,34 +265,32 @@ static int rename_over(struct mirror *m, const struct where *dir, const char *na
 		       struct err *e)
 {
 	auto_free char *path = path_join(dir->path, name);
+	auto_fd int at = -1, fd = -1;
 	const char *last;
 	uint32_t number = write_slot_named(m, to_dir, to);
-	int at, rc;
+	struct stat st;
+	int rc;
 
 	if (!path)
 		return err_nomem(e);
-	if (!number || (a && number_of(a->id) != number && a->is_dir)) {
+	if (!number || (number_of(a->id) != number && a->is_dir)) {
 		if (number)
 			slot_forget(m, number, 1);
 		return err_set(e, -EXDEV, "'%s' is a dataset of another format", to);
 	}
 	at = real_open_at(m, path, &last, e);
-	rc = at < 0 ? at : 0;
-	if (rc == 0) {
-		auto_fd int fd =
-			openat(at, last, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-		struct stat st;
-
-		if (fd < 0 || fstat(fd, &st) < 0)
-			rc = err_sys(e, errno, "'%s'", path);
-		else if (!S_ISREG(st.st_mode))
-			rc = err_set(e, -ENOTDIR, "'%s' is not a file", path);
-		else
-			rc = become_feed(m, number, fd, e);
-		if (rc == 0 && unlinkat(at, last, 0) < 0)
-			rc = err_sys(e, errno, "'%s'", path);
-		(void)close(at);
-	}
+	if (at >= 0)
+		fd = openat(at, last, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (at < 0)
+		rc = at;
+	else if (fd < 0 || fstat(fd, &st) < 0)
+		rc = err_sys(e, errno, "'%s'", path);
+	else if (!S_ISREG(st.st_mode))
+		rc = err_set(e, -ENOTDIR, "'%s' is not a file", path);
+	else
+		rc = become_feed(m, number, fd, e);
+	if (rc == 0 && unlinkat(at, last, 0) < 0)
+		rc = err_sys(e, errno, "'%s'", path);
 	slot_forget(m, number, 1);
 	return rc;
 }
@@ -335,13 +323,12 @@ static int rename_in_slot(struct mirror *m, uint64_t dir, const char *name, uint
 			  const char *to, unsigned flags, struct err *e)
 {
 	struct slot *s;
-	int rc = slot_get(m, number_of(dir), &s, e);
+	int rc = write_slot_get(m, number_of(dir), &s, e);
 
 	if (rc < 0)
 		return rc;
-	rc = s->rw ? s->view->write->rename(s->view, inner_of(dir), name, strlen(name),
-					    inner_of(to_dir), to, strlen(to), flags, e)
-		   : write_read_only(s, e);
+	rc = s->view->write->rename(s->view, inner_of(dir), name, strlen(name),
+				    inner_of(to_dir), to, strlen(to), flags, e);
 	slot_put(m, s, 0);
 	return rc;
 }
@@ -356,35 +343,30 @@ static int leave_both(struct mirror *m, const struct where *dir, const char *nam
 
 	if (!from || !over)
 		return err_nomem(e);
-	(void)slots_flush_below(m, over, NULL); /* it is replaced even if a program has it open */
+	(void)slots_flush_below(m, over,
+				NULL); /* it is replaced even if a program has it open */
 	return slots_flush_below(m, from, e);
 }
 
 static int rename_from_real(struct mirror *m, const struct where *dir, const char *name,
 			    uint64_t to_dir, const char *to, unsigned flags, struct err *e)
 {
+	auto_where to_where = {0};
 	struct view_attr a = {0};
-	struct where to_where;
 	enum target at;
 	int rc = write_target(m, to_dir, to, &to_where, &at, &a, e);
 
-	if (rc == 0 && at != AT_SLOT) {
+	if (rc == 0 && at != AT_SLOT)
 		rc = leave_both(m, dir, name, &to_where, to, e);
-		if (rc < 0)
-			free(to_where.path);
-	}
 	if (rc < 0)
 		return rc;
 	if (at == AT_SLOT)
 		return err_set(e, -EXDEV, "'%s': cannot be renamed into a dataset", name);
 	if (at == AT_COUNTERPART && (flags & RENAME_NOREPLACE))
-		rc = err_set(e, -EEXIST, "'%s' already exists", to);
-	else if (at == AT_COUNTERPART)
-		rc = rename_over(m, dir, name, &to_where, to, &a, e);
-	else
-		rc = rename_real(m, dir, name, &to_where, to, flags, at == AT_NOTHING, e);
-	free(to_where.path);
-	return rc;
+		return err_set(e, -EEXIST, "'%s' already exists", to);
+	return at == AT_COUNTERPART
+		       ? rename_over(m, dir, name, &to_where, to, &a, e)
+		       : rename_real(m, dir, name, &to_where, to, flags, at == AT_NOTHING, e);
 }
 
 /* rename_counterpart - rename to a free name that can be a view of the dataset; with an error,
@@ -392,30 +374,27 @@ static int rename_from_real(struct mirror *m, const struct where *dir, const cha
 static int rename_counterpart(struct mirror *m, const struct where *dir, uint32_t number,
 			      uint64_t to_dir, const char *to, unsigned flags, struct err *e)
 {
+	auto_where to_where = {0};
 	struct view_attr a;
-	struct where to_where;
 	enum target at;
 	int rc = write_target(m, to_dir, to, &to_where, &at, &a, e);
 
 	if (rc < 0)
 		return rc;
 	if (at != AT_SLOT && at != AT_NOTHING && (flags & RENAME_NOREPLACE))
-		rc = err_set(e, -EEXIST, "'%s' already exists", to);
-	else if (at != AT_NOTHING || (flags & ~(unsigned)RENAME_NOREPLACE))
-		rc = err_set(e, -EXDEV, "'%s': cannot be renamed over another dataset", to);
-	else
-		rc = write_rename_whole(m, number, dir, &to_where, to, e);
-	free(to_where.path);
-	return rc;
+		return err_set(e, -EEXIST, "'%s' already exists", to);
+	if (at != AT_NOTHING || (flags & ~(unsigned)RENAME_NOREPLACE))
+		return err_set(e, -EXDEV, "'%s': cannot be renamed over another dataset", to);
+	return write_rename_whole(m, number, dir, &to_where, to, e);
 }
 
 int write_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
 		 const char *to_name, size_t to_len, unsigned flags, struct err *e)
 {
 	struct mirror *m = mirror_of(v);
-	auto_free char *text = names_text_of(name, len), *to = names_text_of(to_name, to_len);
+	auto_free char *text = strndup(name, len), *to = strndup(to_name, to_len);
+	auto_where where = {0};
 	struct view_attr a;
-	struct where where;
 	enum target at;
 	int rc;
 
@@ -426,46 +405,41 @@ int write_rename(struct view *v, uint64_t dir, const char *name, size_t len, uin
 	rc = write_target(m, dir, text, &where, &at, &a, e);
 	if (rc < 0)
 		return rc;
-	if (at == AT_REAL)
-		rc = rename_from_real(m, &where, text, to_dir, to, flags, e);
-	else if (at == AT_NOTHING)
-		rc = err_set(e, -ENOENT, "no '%s'", text);
-	else if (at == AT_SLOT)
-		rc = err_set(e, -EXDEV, "'%s': cannot be renamed out of its dataset", text);
-	else
-		rc = rename_counterpart(m, &where, number_of(a.id), to_dir, to, flags, e);
-	free(where.path);
-	return rc;
+	switch (at) {
+	case AT_REAL:
+		return rename_from_real(m, &where, text, to_dir, to, flags, e);
+	case AT_COUNTERPART:
+		return rename_counterpart(m, &where, number_of(a.id), to_dir, to, flags, e);
+	case AT_SLOT:
+		return err_set(e, -EXDEV, "'%s': cannot be renamed out of its dataset", text);
+	case AT_NOTHING:
+		break;
+	}
+	return err_set(e, -ENOENT, "no '%s'", text);
 }
 
 int write_symlink(struct view *v, uint64_t dir, const char *name, size_t len, const char *text,
 		  struct view_attr *ret, struct err *e)
 {
 	struct mirror *m = mirror_of(v);
-	auto_free char *own = names_text_of(name, len);
-	struct where where;
+	auto_free char *own = strndup(name, len);
+	auto_where where = {0};
 	enum target at;
-	int rc;
+	int rc = own ? target_new(m, dir, own, &where, &at, e) : err_nomem(e);
 
-	if (!own)
-		return err_nomem(e);
-	rc = write_target(m, dir, own, &where, &at, ret, e);
 	if (rc < 0)
 		return rc;
-	if (at == AT_SLOT)
-		return err_set(e, -EPERM, "'%s': a dataset cannot contain symbolic links", own);
-	rc = at == AT_NOTHING ? passthrough_symlink(m, &where, own, text, ret, e)
-			      : err_set(e, -EEXIST, "'%s' already exists", own);
-	free(where.path);
-	return rc;
+	return at == AT_NOTHING ? passthrough_symlink(m, &where, own, text, ret, e)
+				: err_set(e, -EPERM,
+					  "'%s': a dataset cannot contain symbolic links", own);
 }
 
 int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
 	       struct view_attr *ret, struct err *e)
 {
 	struct mirror *m = mirror_of(v);
-	auto_free char *text = names_text_of(name, len);
-	struct where where;
+	auto_free char *text = strndup(name, len);
+	auto_where where = {0};
 	enum target at;
 	struct slot *s;
 	int rc;
@@ -475,13 +449,8 @@ int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size
 	if (number_of(id) != number_of(dir))
 		return err_set(e, -EXDEV, "hard links between datasets are not supported");
 	if (!number_of(id)) {
-		rc = write_target(m, dir, text, &where, &at, ret, e);
-		if (rc < 0)
-			return rc;
-		rc = at == AT_NOTHING ? passthrough_link(m, id, &where, text, ret, e)
-				      : err_set(e, -EEXIST, "'%s' already exists", text);
-		free(where.path);
-		return rc;
+		rc = target_new(m, dir, text, &where, &at, e);
+		return rc ? rc : passthrough_link(m, id, &where, text, ret, e);
 	}
 	rc = slot_get(m, number_of(id), &s, e);
 	if (rc < 0)
@@ -511,13 +480,11 @@ static int names_may(struct mirror *m, uint32_t number, bool empty, struct err *
 {
 	bool there = false;
 	struct slot *s;
-	int rc = slot_get(m, number, &s, e);
+	int rc = write_slot_get(m, number, &s, e);
 
 	if (rc < 0)
 		return rc;
-	if (!s->rw)
-		rc = write_read_only(s, e);
-	else if (empty)
+	if (empty)
 		rc = s->view->ops->list(s->view, VIEW_ROOT, 0, false, names_any, &there, e);
 	slot_put(m, s, 0);
 	return rc == 0 && there ? err_set(e, -ENOTEMPTY, "it is not empty") : rc;
@@ -557,8 +524,9 @@ static int remove_at(int fd, const char *name, struct err *e)
 		return err_sys(e, errno, "'%s'", name);
 	remove_beneath(fd, gone);
 	if (fstatat(fd, gone, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return err_set(e, -EIO, "'%s': some of it could not be removed and remains as "
-					"'%s'",
+		return err_set(e, -EIO,
+			       "'%s': some of it could not be removed and remains as "
+			       "'%s'",
 			       name, gone);
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/xattr.h>
 
+#include "base/os/lock.h"
 #include "base/os/open_beneath.h"
 #include "fusefs/mirror/mirror_int.h"
 #include "translate/chunkio/provenance.h"
@@ -33,6 +34,22 @@ int real_stat(const struct mirror *m, const char *path, struct stat *ret, struct
 	if (fd < 0)
 		return fd;
 	return fstat(fd, ret) < 0 ? err_sys(e, errno, "'%s'", path) : 0;
+}
+
+int real_open_dir(const struct mirror *m, const struct where *dir, struct err *e)
+{
+	int fd = open_beneath(m->fd, dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+	struct stat st;
+
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP || fd == -EXDEV)
+		return err_set(e, -ESTALE, "'%s': no such directory", dir->path);
+	if (fd < 0)
+		return err_sys(e, -fd, "'%s'", dir->path);
+	if (fstat(fd, &st) < 0 || st.st_dev != dir->dev || st.st_ino != dir->ino) {
+		(void)close(fd);
+		return err_set(e, -ESTALE, "'%s' was replaced by another directory", dir->path);
+	}
+	return fd;
 }
 
 bool real_is_mountpoint(const struct mirror *m, dev_t dev, ino_t ino, const char *name)
@@ -114,10 +131,9 @@ static struct mirror_node *node_of_path(const struct mirror *m, const char *path
 	return NULL;
 }
 
-static bool is_of(const struct mirror_node *n, const struct stat *st)
+static bool is_of(dev_t dev, ino_t ino, mode_t type, const struct stat *st)
 {
-	return n->dev == st->st_dev && n->ino == st->st_ino &&
-	       n->type == (st->st_mode & S_IFMT);
+	return dev == st->st_dev && ino == st->st_ino && type == (st->st_mode & S_IFMT);
 }
 
 static void passthrough_unlist(struct mirror *m, struct mirror_node *n)
@@ -141,7 +157,7 @@ static void node_free(struct mirror *m, struct mirror_node *n)
 static struct mirror_node *node_new(struct mirror *m, char *path, uint64_t hash, uint64_t id,
 				    const struct stat *st)
 {
-	struct mirror_node *n = alloc_array(1, sizeof(*n));
+	auto_free struct mirror_node *n = alloc_array(1, sizeof(*n));
 
 	if (!n)
 		return NULL;
@@ -152,18 +168,15 @@ static struct mirror_node *node_new(struct mirror *m, char *path, uint64_t hash,
 		.type = st->st_mode & S_IFMT,
 		.fd = -1,
 	};
-	if (map_add(&m->nodes_by_id, &n->by_id, id) < 0) {
-		free(n);
+	if (map_add(&m->nodes_by_id, &n->by_id, id) < 0)
 		return NULL;
-	}
 	if (map_add(&m->nodes_by_path, &n->by_path, hash) < 0) {
 		map_remove(&m->nodes_by_id, &n->by_id);
-		free(n);
 		return NULL;
 	}
 	n->listed = true;
 	n->path = path;
-	return n;
+	return steal(&n);
 }
 
 /* enter_locked - the node of path with the state st. Takes path on success. */
@@ -172,7 +185,7 @@ static struct mirror_node *enter_locked(struct mirror *m, char *path, const stru
 	uint64_t hash = mirror_hash(m, path, strlen(path));
 	struct mirror_node *n = node_of_path(m, path, hash);
 
-	if (n && is_of(n, st)) {
+	if (n && is_of(n->dev, n->ino, n->type, st)) {
 		free(path);
 		return n;
 	}
@@ -211,169 +224,120 @@ void real_free(struct mirror *m)
 	map_free(&m->nodes_by_path);
 }
 
-static int passthrough_unknown(uint64_t id, struct err *e)
-{
-	return err_set(e, -ESTALE, "no file has the id %llu", (unsigned long long)id);
-}
-
-/* passthrough_find - a copy of a node; its path is new, its links are meaningless. */
-static int passthrough_find(struct mirror *m, uint64_t id, struct mirror_node *ret,
-			    struct err *e)
-{
-	struct mirror_node *n;
-	int rc = 0;
-
-	(void)pthread_mutex_lock(&m->lock);
-	n = node_of_id(m, id);
-	if (!n || (!n->listed && id != VIEW_ROOT)) {
-		rc = passthrough_unknown(id, e);
-	} else {
-		*ret = *n;
-		ret->path = strdup(n->path);
-		if (!ret->path)
-			rc = err_nomem(e);
-	}
-	(void)pthread_mutex_unlock(&m->lock);
-	return rc;
-}
-
 int real_where(struct mirror *m, uint64_t id, struct where *ret, struct err *e)
 {
-	struct mirror_node n;
-	int rc = passthrough_find(m, id, &n, e);
+	int rc = real_copy(m, id, ret, e);
 
-	if (rc)
-		return rc;
-	if (!S_ISDIR(n.type)) {
-		rc = err_set(e, -ENOTDIR, "'%s' is not a directory", n.path);
-		free(n.path);
-		return rc;
-	}
+	return rc == 0 && !S_ISDIR(ret->type)
+		       ? err_set(e, -ENOTDIR, "'%s' is not a directory", ret->path)
+		       : rc;
+}
+
+int real_copy(struct mirror *m, uint64_t id, struct where *ret, struct err *e)
+{
+	LOCK_SCOPE(&m->lock);
+	const struct mirror_node *n = node_of_id(m, id);
+
+	*ret = (struct where){.path = NULL};
+	if (!n || (!n->listed && id != VIEW_ROOT))
+		return err_set(e, -ESTALE, "no file has the id %llu", (unsigned long long)id);
 	*ret = (struct where){
-		.path = n.path,
+		.path = strdup(n->path),
 		.id = id,
-		.dev = n.dev,
-		.ino = n.ino,
-		.in_dataset = n.in_dataset,
+		.dev = n->dev,
+		.ino = n->ino,
+		.type = n->type,
+		.in_dataset = n->in_dataset,
 	};
-	return 0;
+	return ret->path ? 0 : err_nomem(e);
 }
 
-int real_copy(struct mirror *m, uint64_t id, struct mirror_node *ret, struct err *e)
+void real_writer(struct mirror *m, uint64_t id, uint32_t more, bool *ret_fresh,
+		 uint32_t *ret_others)
 {
-	return passthrough_find(m, id, ret, e);
-}
+	LOCK_SCOPE(&m->lock);
+	struct mirror_node *n = node_of_id(m, id);
 
-void real_writer(struct mirror *m, uint64_t id, int more, bool *ret_fresh, uint32_t *ret_others)
-{
-	struct mirror_node *n;
-
-	(void)pthread_mutex_lock(&m->lock);
-	n = node_of_id(m, id);
-	if (n && more > 0)
-		n->writers++;
-	else if (n && n->writers > 0)
-		n->writers -= more < 0;
+	if (n)
+		n->writers += more;
 	*ret_fresh = n && n->fresh;
 	*ret_others = n && n->writers > 0 ? n->writers - 1 : 0;
-	(void)pthread_mutex_unlock(&m->lock);
 }
 
 void real_opened(struct mirror *m, uint64_t id, int fd, bool reads)
 {
-	struct mirror_node *n;
+	LOCK_SCOPE(&m->lock);
+	struct mirror_node *n = node_of_id(m, id);
 
-	(void)pthread_mutex_lock(&m->lock);
-	n = node_of_id(m, id);
-	if (n)
-		n->opens++;
-	if (n && n->fd < 0 && fd >= 0)
+	if (!n)
+		return;
+	n->opens++;
+	if (n->fd < 0 && fd >= 0)
 		/* on failure it is only accessible by name */
 		n->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	if (n)
-		n->reads = reads;
-	(void)pthread_mutex_unlock(&m->lock);
+	n->reads = reads;
 }
 
 void real_closed(struct mirror *m, uint64_t id)
 {
-	struct mirror_node *n;
-	int fd = -1;
+	auto_fd int fd = -1; /* closed without the lock */
+	LOCK_SCOPE(&m->lock);
+	struct mirror_node *n = node_of_id(m, id);
 
-	(void)pthread_mutex_lock(&m->lock);
-	n = node_of_id(m, id);
 	if (n && n->opens > 0 && --n->opens == 0) {
 		fd = n->fd;
 		n->fd = -1;
 	}
-	(void)pthread_mutex_unlock(&m->lock);
-	if (fd >= 0)
-		(void)close(fd);
 }
 
 /* stat_opened - stat an open file, whose name may have been removed. */
 static int stat_opened(struct mirror *m, uint64_t id, struct stat *ret)
 {
-	struct mirror_node *n;
-	int rc;
+	LOCK_SCOPE(&m->lock);
+	const struct mirror_node *n = node_of_id(m, id);
 
-	(void)pthread_mutex_lock(&m->lock);
-	n = node_of_id(m, id);
-	rc = n && n->fd >= 0 && fstat(n->fd, ret) == 0 ? 0 : -ESTALE;
-	(void)pthread_mutex_unlock(&m->lock);
-	return rc;
+	return n && n->fd >= 0 && fstat(n->fd, ret) == 0 ? 0 : -ESTALE;
 }
 
 void real_set_fresh(struct mirror *m, uint64_t id, bool fresh)
 {
-	struct mirror_node *n;
+	LOCK_SCOPE(&m->lock);
+	struct mirror_node *n = node_of_id(m, id);
 
-	(void)pthread_mutex_lock(&m->lock);
-	n = node_of_id(m, id);
 	if (n)
 		n->fresh = fresh;
-	(void)pthread_mutex_unlock(&m->lock);
 }
 
 bool real_writer_last(struct mirror *m, uint64_t id)
 {
-	struct mirror_node *n;
-	bool last;
+	LOCK_SCOPE(&m->lock);
+	struct mirror_node *n = node_of_id(m, id);
+	bool last = n && n->writers > 0 && --n->writers == 0 && n->due;
 
-	(void)pthread_mutex_lock(&m->lock);
-	n = node_of_id(m, id);
-	last = n && n->writers > 0 && --n->writers == 0 && n->due;
 	if (last)
 		n->due = false;
-	(void)pthread_mutex_unlock(&m->lock);
 	return last;
 }
 
 void real_set_due(struct mirror *m, uint64_t id, bool due)
 {
-	struct mirror_node *n;
+	LOCK_SCOPE(&m->lock);
+	struct mirror_node *n = node_of_id(m, id);
 
-	(void)pthread_mutex_lock(&m->lock);
-	n = node_of_id(m, id);
 	if (n)
 		n->due = due;
-	(void)pthread_mutex_unlock(&m->lock);
 }
 
 bool real_renamed_due(struct mirror *m, uint64_t id)
 {
-	struct mirror_node *n;
-	bool due;
+	LOCK_SCOPE(&m->lock);
+	struct mirror_node *n = node_of_id(m, id);
 
-	(void)pthread_mutex_lock(&m->lock);
-	n = node_of_id(m, id);
-	due = n && n->writers > 0;
-	if (n) {
-		n->fresh = true;
-		n->due = due;
-	}
-	(void)pthread_mutex_unlock(&m->lock);
-	return due;
+	if (!n)
+		return false;
+	n->fresh = true;
+	n->due = n->writers > 0;
+	return n->due;
 }
 
 /* passthrough_renamed - set a node's path, which is taken. Without memory the node becomes stale,
@@ -408,30 +372,25 @@ static void moved_below(struct mirror *m, const char *from, const char *to)
 
 void real_moved(struct mirror *m, const char *from, const char *to)
 {
-	struct mirror_node *n, *other;
+	LOCK_SCOPE(&m->lock);
+	struct mirror_node *n = node_of_path(m, from, mirror_hash(m, from, strlen(from)));
+	struct mirror_node *other = node_of_path(m, to, mirror_hash(m, to, strlen(to)));
 
-	(void)pthread_mutex_lock(&m->lock);
-	n = node_of_path(m, from, mirror_hash(m, from, strlen(from)));
-	other = node_of_path(m, to, mirror_hash(m, to, strlen(to)));
 	if (other)
 		passthrough_unlist(m, other);
 	if (n)
 		passthrough_renamed(m, n, strdup(to));
 	if (!n || S_ISDIR(n->type))
 		moved_below(m, from, to);
-	(void)pthread_mutex_unlock(&m->lock);
 }
 
 uint64_t real_known_id(struct mirror *m, const char *path)
 {
-	uint64_t hash = mirror_hash(m, path, strlen(path)), id;
-	struct mirror_node *n;
+	uint64_t hash = mirror_hash(m, path, strlen(path));
+	LOCK_SCOPE(&m->lock);
+	const struct mirror_node *n = node_of_path(m, path, hash);
 
-	(void)pthread_mutex_lock(&m->lock);
-	n = node_of_path(m, path, hash);
-	id = n ? n->id : UNKNOWN_ID;
-	(void)pthread_mutex_unlock(&m->lock);
-	return id;
+	return n ? n->id : UNKNOWN_ID;
 }
 
 int real_enter(struct mirror *m, const struct where *dir, char *path, const struct stat *st,
@@ -440,43 +399,38 @@ int real_enter(struct mirror *m, const struct where *dir, char *path, const stru
 	/* checked at every lookup: a directory may become a Zarr store */
 	bool in_dataset =
 		S_ISDIR(st->st_mode) && (dir->in_dataset || mirror_has(m, path, NAME_PLAIN));
-	struct mirror_node *n;
+	LOCK_SCOPE(&m->lock);
+	struct mirror_node *n = enter_locked(m, path, st);
 
-	(void)pthread_mutex_lock(&m->lock);
-	n = enter_locked(m, path, st);
-	if (n) {
-		n->in_dataset = in_dataset;
-		n->known++;
-		real_attr(st, ret);
-		ret->id = n->id;
+	if (!n) {
+		free(path);
+		return err_nomem(e);
 	}
-	(void)pthread_mutex_unlock(&m->lock);
-	if (n)
-		return 0;
-	free(path);
-	return err_nomem(e);
+	n->in_dataset = in_dataset;
+	n->known++;
+	real_attr(st, ret);
+	ret->id = n->id;
+	return 0;
 }
 
 void real_forget(struct mirror *m, uint64_t id, uint64_t count)
 {
-	struct mirror_node *n;
+	LOCK_SCOPE(&m->lock);
+	struct mirror_node *n = node_of_id(m, id);
 
-	(void)pthread_mutex_lock(&m->lock);
-	n = node_of_id(m, id);
-	if (n && id != VIEW_ROOT) {
-		n->known -= u64_min(n->known, count);
-		if (!n->known)
-			node_free(m, n);
-	}
-	(void)pthread_mutex_unlock(&m->lock);
+	if (!n || id == VIEW_ROOT)
+		return;
+	n->known -= u64_min(n->known, count);
+	if (!n->known)
+		node_free(m, n);
 }
 
 /* Requests. */
 
-/* passthrough_check - check that st belongs to the node. */
-static int passthrough_check(const struct mirror_node *n, const struct stat *st, struct err *e)
+/* passthrough_check - check that st belongs to the entry. */
+static int passthrough_check(const struct where *n, const struct stat *st, struct err *e)
 {
-	if (is_of(n, st))
+	if (is_of(n->dev, n->ino, n->type, st))
 		return 0;
 	return err_set(e, -ESTALE, "'%s' was replaced by another file", n->path);
 }
@@ -489,16 +443,14 @@ static int passthrough_gone(int rc)
 
 int real_getattr(struct mirror *m, uint64_t id, struct view_attr *ret, struct err *e)
 {
-	struct mirror_node n;
+	auto_where n = {.path = NULL};
 	struct stat st;
-	int rc = passthrough_find(m, id, &n, e);
+	int rc = real_copy(m, id, &n, e);
 
-	if (!rc) {
+	if (!rc)
 		rc = passthrough_gone(real_stat(m, n.path, &st, e));
-		if (!rc)
-			rc = passthrough_check(&n, &st, e);
-		free(n.path);
-	}
+	if (!rc)
+		rc = passthrough_check(&n, &st, e);
 	if (rc == -ESTALE)
 		rc = stat_opened(m, id, &st);
 	if (!rc) {
@@ -509,10 +461,12 @@ int real_getattr(struct mirror *m, uint64_t id, struct view_attr *ret, struct er
 }
 
 /* read_up_to - reads fewer than len bytes only at the end of the file. */
-static int read_up_to(int fd, uint8_t *out, size_t len, uint64_t off, size_t *ret)
+int real_read_up_to(int fd, uint8_t *out, size_t len, uint64_t off, size_t *ret)
 {
 	size_t have = 0;
 
+	if (off > INT64_MAX - len)
+		return -EINVAL;
 	while (have < len) {
 		ssize_t n = pread(fd, out + have, len - have, (off_t)(off + have));
 
@@ -528,8 +482,8 @@ static int read_up_to(int fd, uint8_t *out, size_t len, uint64_t off, size_t *re
 	return 0;
 }
 
-/* open_entry - open the entry of a node, and no other file at its path. */
-static int open_entry(struct mirror *m, const struct mirror_node *n, int flags, struct err *e)
+/* open_entry - open an entry, and no other file at its path. */
+static int open_entry(struct mirror *m, const struct where *n, int flags, struct err *e)
 {
 	struct stat st;
 	int fd = open_real(m, n->path, flags, e), rc;
@@ -544,7 +498,7 @@ static int open_entry(struct mirror *m, const struct mirror_node *n, int flags, 
 	return rc;
 }
 
-static int open_file(struct mirror *m, const struct mirror_node *n, struct err *e)
+static int open_file(struct mirror *m, const struct where *n, struct err *e)
 {
 	if (!S_ISREG(n->type))
 		return err_set(e, S_ISDIR(n->type) ? -EISDIR : -EIO,
@@ -554,14 +508,12 @@ static int open_file(struct mirror *m, const struct mirror_node *n, struct err *
 
 int real_open(struct mirror *m, uint64_t id, struct err *e)
 {
-	struct mirror_node n;
-	int rc = passthrough_find(m, id, &n, e);
+	auto_where n = {.path = NULL};
 
-	if (rc)
+	if (real_copy(m, id, &n, e))
 		return 0; /* reading it gives the error */
 	auto_fd int fd = open_file(m, &n, e);
 
-	free(n.path);
 	if (fd == -EACCES)
 		return fd;
 	real_opened(m, id, fd, true);
@@ -571,66 +523,57 @@ int real_open(struct mirror *m, uint64_t id, struct err *e)
 /* kept_fd - descriptor of an open file, until its release; -1. */
 static int kept_fd(struct mirror *m, uint64_t id)
 {
-	struct mirror_node *n;
-	int fd;
+	LOCK_SCOPE(&m->lock);
+	const struct mirror_node *n = node_of_id(m, id);
 
-	(void)pthread_mutex_lock(&m->lock);
-	n = node_of_id(m, id);
-	fd = n && n->reads ? n->fd : -1;
-	(void)pthread_mutex_unlock(&m->lock);
-	return fd;
+	return n && n->reads ? n->fd : -1;
 }
 
 int real_read(struct mirror *m, uint64_t id, uint64_t off, size_t len, uint8_t *room,
 	      struct span *ret, struct err *e)
 {
 	auto_fd int own = -1;
-	struct mirror_node n = {.path = NULL};
+	auto_where n = {.path = NULL};
 	int fd = kept_fd(m, id), rc;
 	size_t got = 0;
 
 	if (fd < 0) {
-		rc = passthrough_find(m, id, &n, e);
+		rc = real_copy(m, id, &n, e);
 		if (rc)
 			return rc;
 		fd = own = open_file(m, &n, e);
 	}
 	if (fd < 0)
-		rc = fd;
-	else if ((rc = off > INT64_MAX - len ? -EINVAL : read_up_to(fd, room, len, off, &got)) <
-		 0)
-		rc = err_sys(e, -rc, "'%s'", n.path ? n.path : "a mirrored file");
-	else
-		*ret = (struct span){.mem = room, .fd = -1, .len = got};
-	free(n.path);
-	return rc;
+		return fd;
+	rc = real_read_up_to(fd, room, len, off, &got);
+	if (rc < 0)
+		return err_sys(e, -rc, "'%s'", n.path ? n.path : "a mirrored file");
+	*ret = (struct span){.mem = room, .fd = -1, .len = got};
+	return 0;
 }
 
 int real_readlink(struct mirror *m, uint64_t id, struct buf *out, struct err *e)
 {
 	char text[PATH_MAX];
-	ssize_t len = -1;
-	struct mirror_node n;
-	int rc = passthrough_find(m, id, &n, e), fd;
+	ssize_t len;
+	auto_where n = {.path = NULL};
+	int rc = real_copy(m, id, &n, e);
 
 	if (rc)
 		return rc;
-	fd = S_ISLNK(n.type) ? open_real(m, n.path, O_PATH, e)
-			     : err_set(e, -EINVAL, "'%s' is not a link", n.path);
-	if (fd >= 0) {
-		len = readlinkat(fd, "", text, sizeof(text)); /* of the link that is open */
-		rc = len < 0 ? err_sys(e, errno, "'%s'", n.path) : 0;
-		(void)close(fd);
-	} else {
-		rc = passthrough_gone(fd);
-	}
-	if (!rc && (size_t)len == sizeof(text))
-		rc = err_set(e, -ERANGE, "'%s': the link is %zu bytes or longer", n.path,
-			     sizeof(text));
-	if (!rc)
-		buf_put(out, text, (size_t)len);
-	free(n.path);
-	return !rc && !buf_ok(out) ? err_nomem(e) : rc;
+	auto_fd int fd = S_ISLNK(n.type) ? open_real(m, n.path, O_PATH, e)
+					 : err_set(e, -EINVAL, "'%s' is not a link", n.path);
+
+	if (fd < 0)
+		return passthrough_gone(fd);
+	len = readlinkat(fd, "", text, sizeof(text)); /* of the link that is open */
+	if (len < 0)
+		return err_sys(e, errno, "'%s'", n.path);
+	if ((size_t)len == sizeof(text))
+		return err_set(e, -ERANGE, "'%s': the link is %zu bytes or longer", n.path,
+			       sizeof(text));
+	buf_put(out, text, (size_t)len);
+	return buf_ok(out) ? 0 : err_nomem(e);
 }
 
 /* Extended attributes. */
@@ -643,26 +586,25 @@ static void xattr_path(int fd, char ret[32])
 	(void)snprintf(ret, 32, "/proc/self/fd/%d", fd); /* fits */
 }
 
+/* dup_kept - a duplicate of an entry's kept descriptor; -1: none. */
+static int dup_kept(struct mirror *m, uint64_t id)
+{
+	LOCK_SCOPE(&m->lock);
+	const struct mirror_node *known = node_of_id(m, id);
+
+	return known && known->fd >= 0 ? fcntl(known->fd, F_DUPFD_CLOEXEC, 3) : -1;
+}
+
 /* open_node - open the entry of an id: its kept descriptor, otherwise its path. */
 static int open_node(struct mirror *m, uint64_t id, struct err *e)
 {
-	const struct mirror_node *known;
-	struct mirror_node n;
-	int rc, fd = -1;
+	int fd = dup_kept(m, id), rc;
+	auto_where n = {.path = NULL};
 
-	(void)pthread_mutex_lock(&m->lock);
-	known = node_of_id(m, id);
-	if (known && known->fd >= 0)
-		fd = fcntl(known->fd, F_DUPFD_CLOEXEC, 3);
-	(void)pthread_mutex_unlock(&m->lock);
 	if (fd >= 0)
 		return fd;
-	rc = passthrough_find(m, id, &n, e);
-	if (rc)
-		return rc;
-	fd = open_entry(m, &n, O_PATH, e);
-	free(n.path);
-	return fd;
+	rc = real_copy(m, id, &n, e);
+	return rc ? rc : open_entry(m, &n, O_PATH, e);
 }
 
 /* passthrough_put_names - append the names of a list that are shown. */

@@ -31,24 +31,6 @@ int real_fail(struct err *e, int errnum, const char *fmt, ...)
 	return err_set(e, -errnum, "%s", "");
 }
 
-/* passthrough_write_open_dir - open a directory, if the path still leads to the same inode. */
-static int passthrough_write_open_dir(const struct mirror *m, const struct where *dir,
-				      struct err *e)
-{
-	int fd = open_beneath(m->fd, dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-	struct stat st;
-
-	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP || fd == -EXDEV)
-		return err_set(e, -ESTALE, "'%s': no such directory", dir->path);
-	if (fd < 0)
-		return err_sys(e, -fd, "'%s'", dir->path);
-	if (fstat(fd, &st) < 0 || st.st_dev != dir->dev || st.st_ino != dir->ino) {
-		(void)close(fd);
-		return err_set(e, -ESTALE, "'%s' was replaced by another directory", dir->path);
-	}
-	return fd;
-}
-
 int real_open_at(const struct mirror *m, const char *path, const char **ret_name, struct err *e)
 {
 	const char *slash = strrchr(path, '/');
@@ -76,22 +58,18 @@ static int entered(struct mirror *m, const struct where *dir, const char *name,
 int passthrough_create(struct mirror *m, const struct where *dir, const char *name, int flags,
 		       mode_t mode, int *ret_fd, struct view_attr *ret, struct err *e)
 {
-	auto_fd int at = passthrough_write_open_dir(m, dir, e);
-	int access = (flags & O_ACCMODE) == O_WRONLY ? O_RDWR : flags & O_ACCMODE;
+	const int access = flags & O_ACCMODE;
+	const int rest = (flags & (O_EXCL | O_TRUNC | O_APPEND)) | O_CREAT | O_NOFOLLOW |
+			 O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+	auto_fd int at = real_open_dir(m, dir, e);
 	int fd, rc;
 
 	if (at < 0)
 		return at;
 	/* readable as well, if permitted: the program may read what it wrote */
-	fd = openat(at, name,
-		    access | (flags & (O_EXCL | O_TRUNC | O_APPEND)) | O_CREAT | O_NOFOLLOW |
-			    O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
-		    mode & 0777);
+	fd = openat(at, name, rest | (access == O_WRONLY ? O_RDWR : access), mode & 0777);
 	if (fd < 0 && errno == EACCES)
-		fd = openat(at, name,
-			    (flags & (O_ACCMODE | O_EXCL | O_TRUNC | O_APPEND)) | O_CREAT |
-				    O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
-			    mode & 0777);
+		fd = openat(at, name, rest | access, mode & 0777);
 	if (fd < 0)
 		return real_fail(e, errno, "'%s' in '%s'", name, dir->path);
 	rc = entered(m, dir, name, ret, e);
@@ -104,29 +82,28 @@ int passthrough_create(struct mirror *m, const struct where *dir, const char *na
 
 int passthrough_open(struct mirror *m, uint64_t id, int flags, int *ret_fd, struct err *e)
 {
-	struct mirror_node n;
+	auto_where n = {.path = NULL};
 	struct stat st;
-	int rc = real_copy(m, id, &n, e), fd;
+	int rc = real_copy(m, id, &n, e);
 
 	if (rc < 0)
 		return rc;
-	fd = open_beneath(m->fd, n.path, (flags & (O_ACCMODE | O_APPEND)) | O_NOFOLLOW);
+	auto_fd int fd =
+		open_beneath(m->fd, n.path, (flags & (O_ACCMODE | O_APPEND)) | O_NOFOLLOW);
+
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
+		return err_set(e, -ESTALE, "'%s' was removed", n.path);
 	if (fd < 0)
-		rc = fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP
-			     ? err_set(e, -ESTALE, "'%s' was removed", n.path)
-			     : err_sys(e, -fd, "'%s'", n.path);
-	else if (fstat(fd, &st) < 0 || st.st_dev != n.dev || st.st_ino != n.ino)
-		rc = err_set(e, -ESTALE, "'%s' was replaced by another file", n.path);
-	else if (!S_ISREG(st.st_mode))
-		rc = err_set(e, -EIO, "'%s' is not a regular file", n.path);
-	else if ((flags & O_TRUNC) && ftruncate(fd, 0) < 0)
-		rc = real_fail(e, errno, "'%s'", n.path);
-	free(n.path);
-	if (rc == 0)
-		*ret_fd = fd;
-	else if (fd >= 0)
-		(void)close(fd);
-	return rc;
+		return err_sys(e, -fd, "'%s'", n.path);
+	if (fstat(fd, &st) < 0 || st.st_dev != n.dev || st.st_ino != n.ino)
+		return err_set(e, -ESTALE, "'%s' was replaced by another file", n.path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(e, -EIO, "'%s' is not a regular file", n.path);
+	if ((flags & O_TRUNC) && ftruncate(fd, 0) < 0)
+		return real_fail(e, errno, "'%s'", n.path);
+	*ret_fd = fd;
+	fd = -1;
+	return 0;
 }
 
 /* passthrough_write_set - set the attributes of one file, open as at/name, or as fd; was: its
@@ -156,49 +133,57 @@ static int passthrough_write_set(int at, const char *name, int fd, mode_t was,
 	return 0;
 }
 
+/* place_of - the directory and the name of an entry whose attributes are to be set; *ret_was: its
+ * present ones. Returns the open directory. */
+static int place_of(const struct mirror *m, const struct where *n, const struct view_set *x,
+		    const char **ret_name, struct stat *ret_was, struct err *e)
+{
+	int at, rc = 0;
+
+	if (!n->path[0])
+		return err_set(e, -EPERM, "the root of the mount");
+	at = real_open_at(m, n->path, ret_name, e);
+	if (at < 0)
+		return at;
+	if (fstatat(at, *ret_name, ret_was, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    ret_was->st_dev != n->dev || ret_was->st_ino != n->ino)
+		rc = err_set(e, -ESTALE, "'%s' was replaced by another file", n->path);
+	else if (!S_ISREG(ret_was->st_mode) && !S_ISDIR(ret_was->st_mode) &&
+		 (x->mode_set || x->size_set))
+		rc = err_set(e, -EPERM, "'%s' is not a file", n->path);
+	if (rc < 0)
+		(void)close(at);
+	return rc ? rc : at;
+}
+
 int passthrough_setattr(struct mirror *m, uint64_t id, int fd, const struct view_set *x,
 			struct view_attr *ret, struct err *e)
 {
 	const char *name = NULL;
-	struct mirror_node n = {0};
-	struct stat st;
-	int rc = fd < 0 ? real_copy(m, id, &n, e) : 0, at = -1;
+	auto_where n = {.path = NULL};
+	auto_fd int at = -1;
+	struct stat st = {.st_mode = S_IFREG};
+	int rc = fd < 0 ? real_copy(m, id, &n, e) : 0;
 
+	if (rc == 0 && fd < 0 && (at = place_of(m, &n, x, &name, &st, e)) < 0)
+		rc = at;
 	if (rc < 0)
 		return rc;
-	if (fd < 0) {
-		at = n.path[0] ? real_open_at(m, n.path, &name, e) : -1;
-		rc = at < 0 ? (n.path[0] ? at : err_set(e, -EPERM, "the root of the mount"))
-			    : 0;
-		if (rc == 0 && (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-				st.st_dev != n.dev || st.st_ino != n.ino))
-			rc = err_set(e, -ESTALE, "'%s' was replaced by another file", n.path);
-		if (rc == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) &&
-		    (x->mode_set || x->size_set))
-			rc = err_set(e, -EPERM, "'%s' is not a file", n.path);
-	}
-	if (rc == 0) {
-		rc = passthrough_write_set(at, name, fd, fd >= 0 ? S_IFREG : st.st_mode, x);
-		if (rc < 0)
-			(void)real_fail(e, -rc, "'%s'", n.path ? n.path : "an open file");
-	}
+	rc = passthrough_write_set(at, name, fd, st.st_mode, x);
 	if (rc == 0 &&
 	    (fd >= 0 ? fstat(fd, &st) : fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW)) < 0)
-		rc = real_fail(e, errno, "'%s'", n.path ? n.path : "an open file");
-	if (rc == 0) {
-		real_attr(&st, ret);
-		ret->id = id;
-	}
-	if (at >= 0)
-		(void)close(at);
-	free(n.path);
-	return rc;
+		rc = -errno;
+	if (rc < 0)
+		return real_fail(e, -rc, "'%s'", n.path ? n.path : "an open file");
+	real_attr(&st, ret);
+	ret->id = id;
+	return 0;
 }
 
 int passthrough_mkdir(struct mirror *m, const struct where *dir, const char *name, mode_t mode,
 		      struct view_attr *ret, struct err *e)
 {
-	auto_fd int at = passthrough_write_open_dir(m, dir, e);
+	auto_fd int at = real_open_dir(m, dir, e);
 
 	if (at < 0)
 		return at;
@@ -210,7 +195,7 @@ int passthrough_mkdir(struct mirror *m, const struct where *dir, const char *nam
 int passthrough_symlink(struct mirror *m, const struct where *dir, const char *name,
 			const char *text, struct view_attr *ret, struct err *e)
 {
-	auto_fd int at = passthrough_write_open_dir(m, dir, e);
+	auto_fd int at = real_open_dir(m, dir, e);
 
 	if (at < 0)
 		return at;
@@ -228,11 +213,10 @@ static void remove_left(int at, const char *name)
 	const struct dirent *entry;
 	bool empty = true;
 
-	if (!d) {
-		if (fd >= 0)
-			(void)close(fd);
+	if (!d && fd >= 0)
+		(void)close(fd);
+	if (!d)
 		return;
-	}
 	errno = 0;
 	while (empty && (entry = readdir(d)) != NULL)
 		empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
@@ -248,7 +232,7 @@ static void remove_left(int at, const char *name)
 int passthrough_remove(struct mirror *m, const struct where *dir, const char *name, bool is_dir,
 		       struct err *e)
 {
-	auto_fd int at = passthrough_write_open_dir(m, dir, e);
+	auto_fd int at = real_open_dir(m, dir, e);
 
 	if (at < 0)
 		return at;
@@ -270,8 +254,8 @@ int passthrough_rename(struct mirror *m, const struct where *dir, const char *na
 {
 	auto_free char *from = path_join(dir->path, name);
 	auto_free char *to = path_join(to_dir->path, to_name);
-	auto_fd int at = passthrough_write_open_dir(m, dir, e);
-	auto_fd int to_at = at < 0 ? -1 : passthrough_write_open_dir(m, to_dir, e);
+	auto_fd int at = real_open_dir(m, dir, e);
+	auto_fd int to_at = at < 0 ? -1 : real_open_dir(m, to_dir, e);
 
 	if (!from || !to)
 		return err_nomem(e);
@@ -286,23 +270,21 @@ int passthrough_rename(struct mirror *m, const struct where *dir, const char *na
 int passthrough_link(struct mirror *m, uint64_t id, const struct where *dir, const char *name,
 		     struct view_attr *ret, struct err *e)
 {
-	auto_fd int to_at = passthrough_write_open_dir(m, dir, e);
+	auto_fd int to_at = real_open_dir(m, dir, e);
 	const char *from = NULL;
-	struct mirror_node n;
-	int rc, at;
+	auto_where n = {.path = NULL};
+	int rc;
 
 	if (to_at < 0)
 		return to_at;
 	rc = real_copy(m, id, &n, e);
 	if (rc < 0)
 		return rc;
-	at = real_open_at(m, n.path, &from, e);
+	auto_fd int at = real_open_at(m, n.path, &from, e);
+
 	if (at < 0)
-		rc = at;
-	else if (linkat(at, from, to_at, name, 0) < 0)
-		rc = real_fail(e, errno, "'%s' as '%s'", n.path, name);
-	if (at >= 0)
-		(void)close(at);
-	free(n.path);
-	return rc ? rc : entered(m, dir, name, ret, e);
+		return at;
+	if (linkat(at, from, to_at, name, 0) < 0)
+		return real_fail(e, errno, "'%s' as '%s'", n.path, name);
+	return entered(m, dir, name, ret, e);
 }

@@ -15,6 +15,7 @@
 #define LOG_COMPONENT LOG_SOURCE
 #include "base/core/clock.h"
 #include "base/observe/log.h"
+#include "base/os/lock.h"
 #include "fusefs/mirror/slots_int.h"
 
 enum {
@@ -142,6 +143,17 @@ static struct opened slots_tidy_locked(struct mirror *m, struct slot *s)
 	return o;
 }
 
+/* unlock_tidy - tidy a slot (NULL: none), unlock, and close what was released. */
+static void unlock_tidy(struct mirror *m, struct slot *s)
+{
+	struct opened o = {0};
+
+	if (s)
+		o = slots_tidy_locked(m, s);
+	(void)pthread_mutex_unlock(&m->lock);
+	slots_close_opened(m, &o);
+}
+
 static void mark_stale_locked(struct mirror *m, struct slot *s)
 {
 	if (s->stale)
@@ -240,14 +252,10 @@ int slot_of(struct mirror *m, enum name_kind kind, const char *path, const char 
 
 bool slot_is_at(struct mirror *m, enum name_kind kind, const char *path, const struct stat *st)
 {
-	const struct slot *s;
-	bool is;
+	LOCK_SCOPE(&m->lock);
+	const struct slot *s = slot_of_path(m, kind, path);
 
-	(void)pthread_mutex_lock(&m->lock);
-	s = slot_of_path(m, kind, path);
-	is = s && slot_same(s, st);
-	(void)pthread_mutex_unlock(&m->lock);
-	return is;
+	return s && slot_same(s, st);
 }
 
 /* Opening. */
@@ -311,9 +319,7 @@ static void slots_retire(struct mirror *m, struct slot *s)
 	if (was_rw) /* its ids change when it is opened again */
 		mark_stale_locked(m, s);
 	(void)pthread_cond_broadcast(&m->moved);
-	o = slots_tidy_locked(m, s);
-	(void)pthread_mutex_unlock(&m->lock);
-	slots_close_opened(m, &o);
+	unlock_tidy(m, s);
 	(void)pthread_mutex_lock(&m->lock);
 }
 
@@ -374,11 +380,10 @@ static int not_open_locked(struct mirror *m, struct slot *s, int rc, bool again,
 /* list_closing - list it as detach_locked does. */
 static void list_closing(struct mirror *m, const struct opened *o)
 {
-	if (!o->closing)
-		return;
-	(void)pthread_mutex_lock(&m->lock);
-	list_add(&m->closing, &o->closing->link);
-	(void)pthread_mutex_unlock(&m->lock);
+	LOCK_SCOPE(&m->lock);
+
+	if (o->closing)
+		list_add(&m->closing, &o->closing->link);
 }
 
 /* is_accident - true for a transient error. EAGAIN: another program has the file open for
@@ -516,9 +521,9 @@ static bool poll_due_locked(struct slot *s)
 
 static int make_stale(struct mirror *m, struct slot *s, struct err *e)
 {
-	(void)pthread_mutex_lock(&m->lock);
+	LOCK_SCOPE(&m->lock);
+
 	mark_stale_locked(m, s);
-	(void)pthread_mutex_unlock(&m->lock);
 	return slot_stale(s->path, e);
 }
 
@@ -553,15 +558,11 @@ int slot_get(struct mirror *m, uint32_t number, struct slot **ret, struct err *e
 
 void slot_put(struct mirror *m, struct slot *s, uint64_t known)
 {
-	struct opened o;
-
 	(void)pthread_mutex_lock(&m->lock);
 	s->known += known;
 	if (--s->users == 0)
 		(void)pthread_cond_broadcast(&m->moved);
-	o = slots_tidy_locked(m, s);
-	(void)pthread_mutex_unlock(&m->lock);
-	slots_close_opened(m, &o);
+	unlock_tidy(m, s);
 }
 
 int slot_map_error(struct mirror *m, struct slot *s, int rc, struct err *e)
@@ -587,78 +588,59 @@ int slot_check(struct mirror *m, struct slot *s, struct err *e)
 int slot_lookup(struct mirror *m, uint32_t number, enum name_kind *ret_kind, char **ret_path,
 		struct stat *ret_st, struct err *e)
 {
-	const struct slot *s;
-	int rc = 0;
+	LOCK_SCOPE(&m->lock);
+	const struct slot *s = slot_by_number(m, number);
 
-	(void)pthread_mutex_lock(&m->lock);
-	s = slot_by_number(m, number);
-	if (!s || s->stale) {
-		rc = err_set(e, -ESTALE, "no dataset has the number %u", number);
-	} else {
-		*ret_kind = s->kind;
-		*ret_st = s->st;
-		*ret_path = strdup(s->path);
-		if (!*ret_path)
-			rc = err_nomem(e);
-	}
-	(void)pthread_mutex_unlock(&m->lock);
-	return rc;
+	if (!s || s->stale)
+		return err_set(e, -ESTALE, "no dataset has the number %u", number);
+	*ret_kind = s->kind;
+	*ret_st = s->st;
+	*ret_path = strdup(s->path);
+	return *ret_path ? 0 : err_nomem(e);
 }
 
 int slot_revalidate(struct mirror *m, uint32_t number, const struct stat *st, struct err *e)
 {
-	struct opened o = {0};
 	struct slot *s;
-	int rc = 0;
+	bool changed;
 
 	(void)pthread_mutex_lock(&m->lock);
 	s = slot_by_number(m, number);
-	if (!s || s->stale || !st || !slot_same(s, st))
-		rc = err_set(e, -ESTALE, "dataset %u changed", number);
-	if (s && rc) {
+	changed = !s || s->stale || !st || !slot_same(s, st);
+	if (s && changed)
 		mark_stale_locked(m, s);
-		o = slots_tidy_locked(m, s);
-	}
-	(void)pthread_mutex_unlock(&m->lock);
-	slots_close_opened(m, &o);
-	return rc;
+	unlock_tidy(m, changed ? s : NULL);
+	return changed ? err_set(e, -ESTALE, "dataset %u changed", number) : 0;
 }
 
 void slot_forget(struct mirror *m, uint32_t number, uint64_t count)
 {
-	struct opened o = {0};
 	struct slot *s;
 
 	(void)pthread_mutex_lock(&m->lock);
 	s = slot_by_number(m, number);
-	if (s) {
+	if (s)
 		s->known -= u64_min(s->known, count);
-		o = slots_tidy_locked(m, s);
-	}
-	(void)pthread_mutex_unlock(&m->lock);
-	slots_close_opened(m, &o);
+	unlock_tidy(m, s);
 }
 
 struct slot *slot_if_open(struct mirror *m, uint32_t number)
 {
-	struct slot *s;
+	LOCK_SCOPE(&m->lock);
+	struct slot *s = slot_by_number(m, number);
 
-	(void)pthread_mutex_lock(&m->lock);
-	s = slot_by_number(m, number);
-	if (s && s->state == SLOT_OPEN)
-		s->users++;
-	else
-		s = NULL;
-	(void)pthread_mutex_unlock(&m->lock);
+	if (!s || s->state != SLOT_OPEN)
+		return NULL;
+	s->users++;
 	return s;
 }
 
 void slot_pin(struct mirror *m, struct slot *s, uint64_t known)
 {
-	(void)pthread_mutex_lock(&m->lock);
+	LOCK_SCOPE(&m->lock);
+
 	s->known += known;
 	s->handles++;
-	(void)pthread_mutex_unlock(&m->lock);
 }
 
 void slot_unpin(struct mirror *m, struct slot *s)
@@ -671,20 +653,16 @@ void slot_unpin(struct mirror *m, struct slot *s)
 
 int slot_retire(struct mirror *m, uint32_t number, struct err *e)
 {
-	struct opened o = {0};
 	struct slot *s;
 	int rc = 0;
 
 	(void)pthread_mutex_lock(&m->lock);
 	s = slot_by_number(m, number);
-	if (s && s->users > 0) {
+	if (s && s->users > 0)
 		rc = err_set(e, -EBUSY, "'%s' is in use", s->path);
-	} else if (s) {
+	else if (s)
 		mark_stale_locked(m, s);
-		o = slots_tidy_locked(m, s);
-	}
-	(void)pthread_mutex_unlock(&m->lock);
-	slots_close_opened(m, &o);
+	unlock_tidy(m, rc ? NULL : s);
 	return rc;
 }
 
@@ -772,12 +750,11 @@ int slots_sync(struct mirror *m, const char *path, struct err *e)
 	(void)pthread_mutex_lock(&m->lock);
 	while ((s = next_written_locked(m, path, number)) != NULL) {
 		struct err one = ERR_INIT;
-		int r = 0;
+		int r;
 
 		(void)pthread_mutex_unlock(&m->lock);
 		number = s->number + 1;
-		if (s->view->write->fsyncdir)
-			r = s->view->write->fsyncdir(s->view, VIEW_ROOT, &one);
+		r = s->view->write->fsyncdir(s->view, VIEW_ROOT, &one);
 		if (r < 0 && rc < 0)
 			log_error("'%s': %s", s->path, one.msg);
 		else if (r < 0)

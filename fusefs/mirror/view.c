@@ -182,7 +182,7 @@ static int look_up_counterpart(struct mirror *m, const struct where *dir, const 
 int mirror_look_up(struct mirror *m, uint64_t id, const char *name, struct view_attr *ret,
 		   struct err *e)
 {
-	struct where dir;
+	auto_where dir = {0};
 	struct stat st;
 	char *path;
 	int rc = real_where(m, id, &dir, e);
@@ -191,12 +191,11 @@ int mirror_look_up(struct mirror *m, uint64_t id, const char *name, struct view_
 		return rc;
 	rc = real_probe(m, &dir, name, &path, &st, e);
 	if (!rc)
-		rc = real_enter(m, &dir, path, &st, ret, e);
-	else if (rc == -ENOENT && !dir.in_dataset &&
-		 !real_is_mountpoint(m, dir.dev, dir.ino, name))
-		rc = look_up_counterpart(m, &dir, name, ret, e);
-	free(dir.path);
-	return rc;
+		return real_enter(m, &dir, path, &st, ret, e);
+	return rc == -ENOENT && !dir.in_dataset &&
+			       !real_is_mountpoint(m, dir.dev, dir.ino, name)
+		       ? look_up_counterpart(m, &dir, name, ret, e)
+		       : rc;
 }
 
 /* look_up_walking - also find names that a program which removes a directory will still remove. */
@@ -204,16 +203,14 @@ static int look_up_walking(struct mirror *m, uint64_t id, const char *name,
 			   struct view_attr *ret, struct err *e)
 {
 	int rc = mirror_look_up(m, id, name, ret, e);
+	auto_where dir = {0};
 	struct view_attr a;
-	struct where dir;
 
 	if (rc == -ESTALE && walk_gone_id(m, id, false, &a, NULL) && a.is_dir)
 		return err_set(e, -ENOENT, "no '%s': its dataset has been removed", name);
 	if (rc != -ENOENT || !m->base.write || real_where(m, id, &dir, NULL) < 0)
 		return rc;
-	rc = walk_gone(m, &dir, name, false, ret);
-	free(dir.path);
-	return rc;
+	return walk_gone(m, &dir, name, false, ret);
 }
 
 static int mirror_lookup(struct view *v, uint64_t dir, const char *name, size_t len,
@@ -481,7 +478,7 @@ static void mirror_forget(struct view *v, uint64_t id, uint64_t count)
 	if (number_of(id))
 		slot_forget(m, number_of(id), count);
 	else
-		real_forget(mirror_of(v), id, count);
+		real_forget(m, id, count);
 }
 
 /* mirror_view_holder - id of the real directory of path. */
@@ -499,8 +496,8 @@ static uint64_t mirror_parent(struct view *v, uint64_t dir)
 {
 	struct mirror *m = mirror_of(v);
 	uint32_t number = number_of(dir);
-	struct where w = {0};
-	uint64_t id = VIEW_ROOT;
+	auto_where w = {0};
+	uint64_t id;
 	enum name_kind kind;
 	struct stat st;
 	struct slot *s;
@@ -514,11 +511,10 @@ static uint64_t mirror_parent(struct view *v, uint64_t dir)
 		slot_put(m, s, 0);
 		return id;
 	}
-	if (number ? slot_lookup(m, number, &kind, &w.path, &st, NULL) == 0
-		   : real_where(m, dir, &w, NULL) == 0)
-		id = mirror_view_holder(m, w.path);
-	free(w.path);
-	return id;
+	return (number ? slot_lookup(m, number, &kind, &w.path, &st, NULL)
+		       : real_where(m, dir, &w, NULL)) == 0
+		       ? mirror_view_holder(m, w.path)
+		       : VIEW_ROOT;
 }
 
 static void mirror_close(struct view *v)

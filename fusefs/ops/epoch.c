@@ -21,6 +21,8 @@
 #define LOG_COMPONENT LOG_SOURCE
 #include "base/core/clock.h"
 #include "base/observe/log.h"
+#include "base/os/cancel.h"
+#include "base/os/lock.h"
 #include "base/os/thread.h"
 
 enum {
@@ -28,9 +30,9 @@ enum {
 	SETTLE_MS = 50,     /* a file is opened after it did not change for this time */
 	SETTLE_ROUNDS = 40, /* checks before it is opened even if it still changes */
 	TREE_POLL_MS = 200, /* shortest time between two polls of a directory */
-	RETRY_MS = 1000,  /* until a failure that may be transient is tried again */
-	RETRY_TIMES = 10, /* or the time that opening took, times this, if that is more */
-	OPEN_ROUNDS = 3,  /* fewest further attempts at a file that changes meanwhile ... */
+	RETRY_MS = 1000,    /* until a failure that may be transient is tried again */
+	RETRY_TIMES = 10,   /* or the time that opening took, times this, if that is more */
+	OPEN_ROUNDS = 3,    /* fewest further attempts at a file that changes meanwhile ... */
 	/* ... and the time for them; longest wait of a request for a new epoch */
 	WAIT_SECONDS = 10,
 };
@@ -55,14 +57,14 @@ struct epochs {
 	void *changed_arg;
 
 	pthread_mutex_t lock;
-	pthread_cond_t moved;    /* state changed, or the last request of `now` ended */
-	enum epoch_state state;  /* lock */
-	struct epoch *now;       /* lock; NULL in OPENING and BROKEN */
-	struct epoch *past;      /* lock; the previous epoch, until a new one is opened */
-	bool telling;            /* lock: the kernel is being notified; no request may wait */
-	bool stopping;           /* lock: the watcher ends, and no source is opened any more */
-	struct stat last;        /* lock: stat of the source when last opened */
-	bool used;               /* lock: a request came since the last check */
+	pthread_cond_t moved;   /* state changed, or the last request of `now` ended */
+	enum epoch_state state; /* lock */
+	struct epoch *now;      /* lock; NULL in OPENING and BROKEN */
+	struct epoch *past;     /* lock; the previous epoch, until a new one is opened */
+	bool telling;           /* lock: the kernel is being notified; no request may wait */
+	bool stopping;          /* lock: the watcher ends, and no source is opened any more */
+	struct stat last;       /* lock: stat of the source when last opened */
+	bool used;              /* lock: a request came since the last check */
 
 	/* References that the kernel holds to inodes of epochs whose low 10 bits are the index. */
 	_Atomic int64_t reported[EPOCHS_EPOCHS];
@@ -225,10 +227,9 @@ static bool epoch_belongs(const struct epoch *ep, uint64_t ino)
 static int epoch_take(struct epochs *l, uint64_t ino, bool *past, struct epoch **ret,
 		      struct err *e)
 {
+	LOCK_SCOPE(&l->lock);
 	struct epoch *ep = NULL;
-	int rc = 0;
 
-	(void)pthread_mutex_lock(&l->lock);
 	l->used = true;
 	if (ino == EPOCHS_ROOT)
 		epoch_wait_locked(l);
@@ -239,21 +240,18 @@ static int epoch_take(struct epochs *l, uint64_t ino, bool *past, struct epoch *
 		ep = l->past;
 	else if (ino != EPOCHS_ROOT && l->state == BROKEN && l->past &&
 		 epoch_belongs(l->past, ino))
-		rc = err_set(e, -EIO, "'%s' changed and cannot be opened", l->path);
+		return err_set(e, -EIO, "'%s' changed and cannot be opened", l->path);
 	else if (ino != EPOCHS_ROOT)
-		rc = err_set(e, -ESTALE, "'%s' changed: open the path again", l->path);
+		return err_set(e, -ESTALE, "'%s' changed: open the path again", l->path);
 	else if (l->state == CHANGED)
-		rc = err_set(e, -ESTALE, "'%s' changed", l->path);
+		return err_set(e, -ESTALE, "'%s' changed", l->path);
 	else
-		rc = err_set(e, -EIO, "'%s' changed and is not open", l->path);
-	if (ep) {
-		ep->requests++;
-		*ret = ep;
-		if (past)
-			*past = ep == l->past;
-	}
-	(void)pthread_mutex_unlock(&l->lock);
-	return rc;
+		return err_set(e, -EIO, "'%s' changed and is not open", l->path);
+	ep->requests++;
+	*ret = ep;
+	if (past)
+		*past = ep == l->past;
+	return 0;
 }
 
 int epoch_acquire(struct epochs *l, uint64_t ino, struct epoch **ret, struct err *e)
@@ -269,10 +267,10 @@ int epoch_acquire_stale(struct epochs *l, uint64_t ino, struct epoch **ret, bool
 
 void epoch_release(struct epochs *l, struct epoch *ep)
 {
-	(void)pthread_mutex_lock(&l->lock);
+	LOCK_SCOPE(&l->lock);
+
 	if (--ep->requests == 0 && (l->state != CURRENT || ep == l->past))
 		(void)pthread_cond_broadcast(&l->moved);
-	(void)pthread_mutex_unlock(&l->lock);
 }
 
 void epochs_reported(struct epochs *l, const struct epoch *ep, int64_t n)
@@ -315,23 +313,20 @@ const struct epoch *epochs_first(const struct epochs *l)
 
 bool epochs_broken(struct epochs *l, struct stat *ret)
 {
-	bool broken;
+	LOCK_SCOPE(&l->lock);
 
-	(void)pthread_mutex_lock(&l->lock);
 	*ret = l->last;
-	broken = l->state == BROKEN;
-	(void)pthread_mutex_unlock(&l->lock);
-	return broken;
+	return l->state == BROKEN;
 }
 
 /* The watcher. */
 
 static void set_state(struct epochs *l, enum epoch_state state)
 {
-	(void)pthread_mutex_lock(&l->lock);
+	LOCK_SCOPE(&l->lock);
+
 	l->state = state;
 	(void)pthread_cond_broadcast(&l->moved);
-	(void)pthread_mutex_unlock(&l->lock);
 }
 
 /* quit_within - wait for ms milliseconds; true if the watcher has to end. */
@@ -348,8 +343,9 @@ static void watch_file(struct epochs *l)
 	if (l->watch_fd < 0 || l->remote)
 		return;
 	if (l->file_wd >= 0)
-		(void)inotify_rm_watch(l->watch_fd,
-				       l->file_wd); /* fails if the inode does not exist any more */
+		(void)inotify_rm_watch(
+			l->watch_fd,
+			l->file_wd); /* fails if the inode does not exist any more */
 	/* a directory reports changes of its own entries only; they are a hint, not a proof */
 	l->file_wd = inotify_add_watch(l->watch_fd, l->path,
 				       IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_DELETE_SELF |
@@ -479,16 +475,19 @@ static void close_past(struct epochs *l)
 	close_epoch(ep);
 }
 
+static void set_telling(struct epochs *l, bool telling)
+{
+	LOCK_SCOPE(&l->lock);
+
+	l->telling = telling;
+	(void)pthread_cond_broadcast(&l->moved);
+}
+
 static void epoch_tell(struct epochs *l, const struct epoch_names *s)
 {
-	(void)pthread_mutex_lock(&l->lock);
-	l->telling = true;
-	(void)pthread_cond_broadcast(&l->moved);
-	(void)pthread_mutex_unlock(&l->lock);
+	set_telling(l, true);
 	l->changed(l->changed_arg, s->v, s->n);
-	(void)pthread_mutex_lock(&l->lock);
-	l->telling = false;
-	(void)pthread_mutex_unlock(&l->lock);
+	set_telling(l, false);
 }
 
 static void epoch_opened(struct epochs *l, struct epoch *ep)
@@ -591,10 +590,9 @@ static bool may_ask(struct epochs *l, enum epoch_state state, int64_t now)
 		return dir;
 	if (l->remote ? !l->remote_ms && state != BROKEN : !l->no_fault)
 		return false;
-	(void)pthread_mutex_lock(&l->lock);
+	LOCK_SCOPE(&l->lock);
 	used = l->used;
 	l->used = false;
-	(void)pthread_mutex_unlock(&l->lock);
 	return used;
 }
 
@@ -639,6 +637,7 @@ static void *epoch_watch(void *arg)
 
 int epochs_watch(struct epochs *l, epochs_changed_fn *changed, void *arg, struct err *e)
 {
+	LOCK_SCOPE(&l->stop_lock);
 	int rc;
 
 	l->changed = changed;
@@ -647,10 +646,8 @@ int epochs_watch(struct epochs *l, epochs_changed_fn *changed, void *arg, struct
 	l->watch_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	watch_dir(l);
 	watch_file(l);
-	(void)pthread_mutex_lock(&l->stop_lock);
 	rc = thread_start(&l->thread, epoch_watch, l);
 	l->started = rc == 0;
-	(void)pthread_mutex_unlock(&l->stop_lock);
 	return rc ? err_sys(e, rc, "start the thread that watches '%s'", l->path) : 0;
 }
 
@@ -668,33 +665,29 @@ void epochs_polled(struct epochs *l)
 
 void epochs_stop(struct epochs *l)
 {
-	(void)pthread_mutex_lock(&l->stop_lock);
-	if (l->started) {
-		(void)pthread_mutex_lock(&l->lock);
-		l->stopping = true;
-		(void)pthread_cond_broadcast(&l->moved); /* waiting requests would delay the end */
-		(void)pthread_mutex_unlock(&l->lock);
-		signal_fd(l->quit_fd);
-		(void)pthread_join(l->thread, NULL);
-		l->started = false;
-	}
-	(void)pthread_mutex_unlock(&l->stop_lock);
+	LOCK_SCOPE(&l->stop_lock);
+
+	if (!l->started)
+		return;
+	(void)pthread_mutex_lock(&l->lock);
+	l->stopping = true;
+	(void)pthread_cond_broadcast(&l->moved); /* waiting requests would delay the end */
+	(void)pthread_mutex_unlock(&l->lock);
+	signal_fd(l->quit_fd);
+	(void)pthread_join(l->thread, NULL);
+	l->started = false;
 }
 
 /* new_empty - create epochs without a source. */
 static struct epochs *new_empty(void)
 {
 	struct epochs *l = alloc_array(1, sizeof(*l));
-	pthread_condattr_t attr;
 
 	if (!l)
 		return NULL;
 	(void)pthread_mutex_init(&l->lock, NULL);
 	(void)pthread_mutex_init(&l->stop_lock, NULL);
-	(void)pthread_condattr_init(&attr);
-	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&l->moved, &attr);
-	(void)pthread_condattr_destroy(&attr);
+	cancel_cond_init(&l->moved);
 	l->watch_fd = l->dir_wd = l->file_wd = -1;
 	l->quit_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	l->poke_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -22,8 +22,8 @@
 #include "fusefs/mirror/view.h"
 #include "fusefs/daemon/status.h"
 
-#define TIMEOUT 3600.0 /* seconds: the kernel is notified of every change */
-#define VOLATILE_ATTRS 1.0                   /* seconds: the kernel is not notified of changes */
+#define TIMEOUT 3600.0     /* seconds: the kernel is notified of every change */
+#define VOLATILE_ATTRS 1.0 /* seconds: the kernel is not notified of changes */
 #define UNCACHED_BYTES ((uint64_t)256 << 10) /* smaller files gain nothing */
 #define BLOCK_SIZE 131072                    /* st_blksize: the kernel's readahead */
 #define LINK_MAX_BYTES 4097                  /* a link's target and its NUL */
@@ -226,7 +226,8 @@ static void read_ops_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *na
 	call_end(&c);
 }
 
-static void read_ops_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+static void read_ops_op_getattr(fuse_req_t req, fuse_ino_t ino,
+				struct fuse_file_info *fi NZ_UNUSED)
 {
 	struct view_attr attr;
 	struct stat st;
@@ -235,7 +236,6 @@ static void read_ops_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file
 
 	metrics_count(M_REQ_GETATTR);
 	log_debug("getattr of inode %" PRIu64, (uint64_t)ino);
-	(void)fi;
 	if (!call_begin(&c, req, ino, true))
 		return;
 	rc = c.view->ops->getattr(c.view, live_id(ino), &attr, &c.e);
@@ -365,6 +365,17 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 
 #define XATTR_MAX_BYTES 65536 /* the kernel's limit for a value and for the list */
 
+bool xattr_refused(fuse_req_t req, const char *name)
+{
+	const struct fs *fs = fuse_req_userdata(req);
+
+	if (!fs->no_xattr && (!name || strncmp(name, "user.", 5) == 0))
+		return false;
+	metrics_count(M_REQ_XATTR);
+	(void)fuse_reply_err(req, fs->no_xattr ? ENOSYS : EOPNOTSUPP);
+	return true;
+}
+
 bool xattr_answer(int rc)
 {
 	return rc == -ENODATA || rc == -E2BIG || rc == -EOPNOTSUPP || rc == -EPERM ||
@@ -385,16 +396,13 @@ static void reply_xattr(struct call *c, const struct buf *out, size_t size)
 
 static void xattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
-	const struct fs *fs = fuse_req_userdata(req);
 	struct buf out;
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_XATTR);
-	if (fs->no_xattr || (name && strncmp(name, "user.", 5) != 0)) {
-		(void)fuse_reply_err(req, fs->no_xattr ? ENOSYS : EOPNOTSUPP);
+	if (xattr_refused(req, name))
 		return;
-	}
+	metrics_count(M_REQ_XATTR);
 	if (!call_begin(&c, req, ino, true))
 		return;
 	buf_init(&out, XATTR_MAX_BYTES);
@@ -444,9 +452,7 @@ static uint8_t *thread_buffer(const struct fs *fs, size_t len)
 
 	if (!b) {
 		b = alloc_array(1, sizeof(*b));
-		if (!b)
-			return NULL;
-		if (pthread_setspecific(fs->buffer_key, b) != 0) {
+		if (!b || pthread_setspecific(fs->buffer_key, b) != 0) {
 			free(b);
 			return NULL;
 		}
@@ -488,17 +494,15 @@ static int reply_memory(struct call *c, const struct span *s)
 /* reply_file - reply with bytes of the source's file, then zeros. buf: room for all of them. */
 static int reply_file(struct call *c, const struct span *s, uint8_t *buf)
 {
-	int rc;
+	int rc = io_pread(s->fd, buf, s->len, s->off, &c->e);
 
-	rc = io_pread(s->fd, buf, s->len, s->off, &c->e);
+	/* The source's state is checked after the bytes were read. A view without a source checks
+	 * itself. */
+	if (rc == 0 && c->ep->source)
+		rc = source_check(c->ep->source, &c->e);
 	if (rc < 0)
 		return rc;
 	memset(buf + s->len, 0, s->zeros);
-	/* The source's state is checked after the bytes were read. A view without a source checks
-	 * itself. */
-	rc = c->ep->source ? source_check(c->ep->source, &c->e) : 0;
-	if (rc < 0)
-		return rc;
 	metrics_add(M_READ_BYTES, s->len + s->zeros);
 	(void)fuse_reply_buf(c->req, (const char *)buf, s->len + s->zeros);
 	return 0;
@@ -522,7 +526,7 @@ static void read_ops_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t 
 		rc = err_set(&c.e, -EINVAL, "read at a negative offset");
 	else if (!room)
 		rc = err_nomem(&c.e);
-	else if (c.view->write && c.view->write->read)
+	else if (c.view->write)
 		rc = c.view->write->read(c.view, live_id(ino), fi->fh, (uint64_t)off, size,
 					 room, &s, &c.e);
 	else
@@ -552,7 +556,7 @@ struct readdir_listing {
 	uint64_t tag; /* upper bits of offsets */
 	bool plus;
 	int64_t reported; /* entries for which the kernel gets an inode */
-	bool overflow; /* a cookie that does not fit */
+	bool overflow;    /* a cookie that does not fit */
 };
 
 /* read_ops_add - append one entry; false if the buffer is full. off: without the tag. */
@@ -647,16 +651,14 @@ static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 }
 
 static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
-		       struct fuse_file_info *fi)
+		       struct fuse_file_info *fi NZ_UNUSED)
 {
-	(void)fi;
 	read_directory(req, ino, size, off, false);
 }
 
 static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
-			   struct fuse_file_info *fi)
+			   struct fuse_file_info *fi NZ_UNUSED)
 {
-	(void)fi;
 	read_directory(req, ino, size, off, true);
 }
 
@@ -706,12 +708,12 @@ static void read_ops_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_in
 	call_end(&c);
 }
 
-static void read_ops_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+static void read_ops_op_release(fuse_req_t req, fuse_ino_t ino,
+				struct fuse_file_info *fi NZ_UNUSED)
 {
 	struct call c;
 
 	metrics_count(M_REQ_RELEASE);
-	(void)fi;
 	if (!call_begin(&c, req, ino, true))
 		return;
 	ops_stop_end(&c); /* a release is never cancelled */
@@ -760,14 +762,12 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 }
 
 /* op_ioctl - report the mount's status from what the server has in memory. */
-static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg,
-		     struct fuse_file_info *fi, unsigned flags, const void *in, size_t in_size,
-		     size_t out_size)
+static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg NZ_UNUSED,
+		     struct fuse_file_info *fi NZ_UNUSED, unsigned flags, const void *in,
+		     size_t in_size, size_t out_size)
 {
 	const struct fs *fs = fuse_req_userdata(req);
 
-	(void)arg;
-	(void)fi;
 	metrics_count(M_REQ_IOCTL);
 	status_ioctl(fs->status, req, ino, cmd, flags, in, in_size, out_size);
 }

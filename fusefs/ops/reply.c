@@ -8,6 +8,7 @@
 #include "base/core/hash.h"
 #include "base/observe/log.h"
 #include "base/observe/metrics.h"
+#include "base/os/lock.h"
 
 int reply_errno(int rc, bool may_be_absent)
 {
@@ -59,22 +60,18 @@ static bool once_locked(const struct reply_log *log, uint64_t hash)
 
 bool reply_log_done(struct reply_log *log, const char *text)
 {
-	bool done;
+	LOCK_SCOPE(&log->lock);
 
-	(void)pthread_mutex_lock(&log->lock);
-	done = once_locked(log, hash_text(HASH_SEED, text));
-	(void)pthread_mutex_unlock(&log->lock);
-	return done;
+	return once_locked(log, hash_text(HASH_SEED, text));
 }
 
 void reply_log_once(struct reply_log *log, const char *text)
 {
 	const uint64_t hash = hash_text(HASH_SEED, text);
+	LOCK_SCOPE(&log->lock);
 
-	(void)pthread_mutex_lock(&log->lock);
 	if (!once_locked(log, hash) && log->n_once < ARRAY_LEN(log->once))
 		log->once[log->n_once++] = hash;
-	(void)pthread_mutex_unlock(&log->lock);
 }
 
 void reply_log(struct fs *fs, const struct err *e)
@@ -82,7 +79,8 @@ void reply_log(struct fs *fs, const struct err *e)
 	const char *text = e->msg, *path = fs->path ? fs->path : "";
 	const bool once = e->code == -EOPNOTSUPP;
 	/* errors of a mirror's files begin with their paths */
-	const bool named = !*path || (*text == '\'' && strncmp(text + 1, path, strlen(path)) == 0);
+	const bool named =
+		!*path || (*text == '\'' && strncmp(text + 1, path, strlen(path)) == 0);
 	bool put;
 
 	if (!text[0])

@@ -45,6 +45,9 @@ void call_forget(const struct call *c, uint64_t id);
  * in_group: the user is in the file's group. */
 bool access_allowed(const struct stat *st, uid_t uid, bool in_group, int mask);
 
+/* xattr_refused - reject a request for an extended attribute that no file can have, and count it;
+ * name: NULL: of all names. false: the request goes on, and is not counted. */
+bool xattr_refused(fuse_req_t req, const char *name);
 /* xattr_answer - true if an error of an extended attribute request is a normal answer to the
  * program: it is passed unchanged and not logged. */
 bool xattr_answer(int rc);

@@ -29,12 +29,6 @@ static bool write_ops_begin(struct call *c, fuse_req_t req, fuse_ino_t ino, enum
 	return true;
 }
 
-/* absent_op - reject a request that the view does not support. */
-static int absent_op(struct call *c, const char *what)
-{
-	return err_set(&c->e, -EOPNOTSUPP, "%s: not supported here", what);
-}
-
 static void reply_done(struct call *c, int rc, bool names)
 {
 	if (rc < 0)
@@ -71,8 +65,7 @@ static void write_ops_release(struct call *c, uint64_t id, uint64_t fh)
 {
 	/* a release is never cancelled, and the request may have been answered */
 	ops_stop_end(c);
-	if (c->view->write->release)
-		c->view->write->release(c->view, id, fh);
+	c->view->write->release(c->view, id, fh);
 }
 
 static void write_ops_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -83,16 +76,15 @@ static void write_ops_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_i
 
 	if (!write_ops_begin(&c, req, ino, M_REQ_OPEN, NULL))
 		return;
-	rc = c.view->write->open
-		     ? c.view->write->open(c.view, live_id(ino), fi->flags, &h, &c.e)
-		     : absent_op(&c, "open");
+	rc = c.view->write->open(c.view, live_id(ino), fi->flags, &h, &c.e);
 	if (rc < 0) {
 		call_fail(&c, rc, false);
 	} else {
 		set_file(&h, fi);
 		if (fuse_reply_open(req, fi) == -ENOENT)
-			write_ops_release(&c, live_id(ino),
-					  h.fh); /* interrupted: the program has no descriptor */
+			write_ops_release(
+				&c, live_id(ino),
+				h.fh); /* interrupted: the program has no descriptor */
 	}
 	call_end(&c);
 }
@@ -100,8 +92,6 @@ static void write_ops_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_i
 static int write_ops_make(struct call *c, fuse_ino_t parent, const char *name, int flags,
 			  mode_t mode, struct view_attr *a, struct view_handle *h)
 {
-	if (!c->view->write->create)
-		return absent_op(c, "create");
 	return c->view->write->create(c->view, live_id(parent), name, strlen(name), flags,
 				      mode & PERM_BITS, a, h, &c->e);
 }
@@ -150,7 +140,7 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	}
 	rc = write_ops_make(&c, parent, name, O_CREAT | O_EXCL | O_WRONLY, mode, &a, &h);
 	if (rc == 0) {
-		rc = c.view->write->flush ? c.view->write->flush(c.view, a.id, h.fh, &c.e) : 0;
+		rc = c.view->write->flush(c.view, a.id, h.fh, &c.e);
 		write_ops_release(&c, a.id, h.fh);
 		if (rc < 0)
 			call_forget(&c, a.id);
@@ -163,15 +153,11 @@ static void write_ops_op_write(fuse_req_t req, fuse_ino_t ino, const char *data,
 {
 	struct call c;
 	uint64_t end;
-	int rc;
+	int rc = -EFBIG; /* a normal answer, not logged */
 
 	if (!write_ops_begin(&c, req, ino, M_REQ_WRITE, NULL))
 		return;
-	if (off < 0 || ckd_add(&end, (uint64_t)off, (uint64_t)size) || end > INT64_MAX)
-		rc = -EFBIG; /* a normal answer, not logged */
-	else if (!c.view->write->write)
-		rc = absent_op(&c, "write");
-	else
+	if (off >= 0 && !ckd_add(&end, (uint64_t)off, (uint64_t)size) && end <= INT64_MAX)
 		rc = c.view->write->write(c.view, live_id(ino), fi->fh, (uint64_t)off,
 					  (const uint8_t *)data, size, &c.e);
 	if (rc == 0)
@@ -188,14 +174,11 @@ static void write_ops_op_write(fuse_req_t req, fuse_ino_t ino, const char *data,
 static void write_ops_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct call c;
-	int rc = 0;
 
 	if (!write_ops_begin(&c, req, ino, M_REQ_FLUSH, NULL))
 		return;
 	ops_stop_end(&c);
-	if (c.view->write->flush)
-		rc = c.view->write->flush(c.view, live_id(ino), fi->fh, &c.e);
-	reply_done(&c, rc, false);
+	reply_done(&c, c.view->write->flush(c.view, live_id(ino), fi->fh, &c.e), false);
 }
 
 static void write_ops_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -212,28 +195,21 @@ static void write_ops_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync,
 			       struct fuse_file_info *fi)
 {
 	struct call c;
-	int rc = 0;
 
 	if (!write_ops_begin(&c, req, ino, M_REQ_FSYNC, NULL))
 		return;
-	if (c.view->write->fsync)
-		rc = c.view->write->fsync(c.view, live_id(ino), fi->fh, datasync != 0, &c.e);
-	reply_done(&c, rc, false);
+	reply_done(&c, c.view->write->fsync(c.view, live_id(ino), fi->fh, datasync != 0, &c.e),
+		   false);
 }
 
-static void write_ops_op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync,
-				  struct fuse_file_info *fi)
+static void write_ops_op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync NZ_UNUSED,
+				  struct fuse_file_info *fi NZ_UNUSED)
 {
 	struct call c;
-	int rc = 0;
 
-	(void)datasync;
-	(void)fi;
 	if (!write_ops_begin(&c, req, ino, M_REQ_FSYNC, NULL))
 		return;
-	if (c.view->write->fsyncdir)
-		rc = c.view->write->fsyncdir(c.view, live_id(ino), &c.e);
-	reply_done(&c, rc, false);
+	reply_done(&c, c.view->write->fsyncdir(c.view, live_id(ino), &c.e), false);
 }
 
 /* Attributes. */
@@ -246,8 +222,7 @@ static int same_owner(struct call *c, const struct stat *want, int to_set,
 	if ((!(to_set & FUSE_SET_ATTR_UID) || want->st_uid == is->st_uid) &&
 	    (!(to_set & FUSE_SET_ATTR_GID) || want->st_gid == is->st_gid))
 		return 0;
-	return err_set(&c->e, -EPERM,
-		       "the owner of a file in a mount cannot be changed");
+	return err_set(&c->e, -EPERM, "the owner of a file in a mount cannot be changed");
 }
 
 static void attributes_to_set(const struct stat *want, int to_set, struct view_set *ret)
@@ -282,9 +257,7 @@ static int write_ops_set_attr(struct call *c, uint64_t id, uint64_t fh, const st
 		return err_set(&c->e, -EINVAL, "a negative size");
 	if (!set.size_set && !set.mode_set && !set.mtime_set)
 		return 0; /* the owner, or a time of access, which is not stored */
-	return c->view->write->setattr
-		       ? c->view->write->setattr(c->view, id, fh, &set, ret, &c->e)
-		       : absent_op(c, "setattr");
+	return c->view->write->setattr(c->view, id, fh, &set, ret, &c->e);
 }
 
 static void write_ops_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *want, int to_set,
@@ -324,29 +297,29 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	reply_entry(&c, rc, &a);
 }
 
-static void write_ops_remove(fuse_req_t req, fuse_ino_t parent, const char *name, bool is_dir)
-{
-	struct call c;
-	int rc;
-
-	if (!write_ops_begin(&c, req, parent, M_REQ_REMOVE, name))
-		return;
-	if (is_dir ? !c.view->write->rmdir : !c.view->write->unlink)
-		rc = absent_op(&c, is_dir ? "rmdir" : "unlink");
-	else
-		rc = (is_dir ? c.view->write->rmdir : c.view->write->unlink)(
-			c.view, live_id(parent), name, strlen(name), &c.e);
-	reply_done(&c, rc, true);
-}
-
 static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	write_ops_remove(req, parent, name, false);
+	struct call c;
+
+	if (write_ops_begin(&c, req, parent, M_REQ_REMOVE, name))
+		reply_done(&c,
+			   c.view->write->unlink(c.view, live_id(parent), name, strlen(name),
+						 &c.e),
+			   true);
 }
 
 static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	write_ops_remove(req, parent, name, true);
+	struct call c;
+
+	if (!write_ops_begin(&c, req, parent, M_REQ_REMOVE, name))
+		return;
+	reply_done(&c,
+		   c.view->write->rmdir
+			   ? c.view->write->rmdir(c.view, live_id(parent), name, strlen(name),
+						  &c.e)
+			   : err_set(&c.e, -EOPNOTSUPP, "rmdir: not supported here"),
+		   true);
 }
 
 static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t to,
@@ -360,8 +333,6 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 		return;
 	if (flags & ~(unsigned)RENAME_NOREPLACE)
 		rc = -EINVAL; /* a normal answer, not logged */
-	else if (!c.view->write->rename)
-		rc = absent_op(&c, "rename");
 	else
 		rc = c.view->write->rename(c.view, live_id(parent), name, strlen(name),
 					   live_id(to), to_name, strlen(to_name), flags, &c.e);
@@ -402,18 +373,11 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t to, const char *t
 static void set_xattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
 		      size_t size, int flags)
 {
-	const struct fs *fs = fuse_req_userdata(req);
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_XATTR);
-	if (fs->no_xattr || strncmp(name, "user.", 5) != 0) {
-		(void)fuse_reply_err(req, fs->no_xattr ? ENOSYS : EOPNOTSUPP);
+	if (xattr_refused(req, name) || !write_ops_begin(&c, req, ino, M_REQ_XATTR, NULL))
 		return;
-	}
-	if (!call_begin(&c, req, ino, false))
-		return;
-	c.writes = true;
 	rc = c.view->write->setxattr
 		     ? c.view->write->setxattr(c.view, live_id(ino), name,
 					       (const uint8_t *)value, size, flags, &c.e)

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ini.c - reads a configuration file with inih, line by line.
- *
- * inih has built-in limits on the length of a line, a section name and a key, which distributions
- * choose (200 and 50 bytes), and it does not report the line number. Therefore this file counts
- * lines, parses section headers, and passes a line that is too long in pieces, as continuation
- * lines of a value. Lines in the file that begin with a blank are no continuation lines. */
+/* ini.c - reads a configuration file: sections of lines KEY = VALUE, or KEY: VALUE. A line that
+ * begins with ';' or '#' is a comment, as is the rest of a line after a blank and ';'. */
 #include "mountcfg/config/ini_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ini.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,28 +16,21 @@
 #include "base/os/io.h"
 
 #define NO_VALUE                                                                               \
-	"not a key with a value: write KEY = VALUE, or for an option without a value KEY = yes: " \
+	"not a key with a value: write KEY = VALUE, or for an option without a value KEY = "   \
+	"yes: "                                                                                \
 	"rw = yes"
 
-enum { PIECE_MIN = 40 }; /* inih accepts lines of at least this length */
-
-/* feed - the input of inih, line by line. */
+/* feed - a file while it is read. */
 struct feed {
 	struct conf_file *file;
 	char *p;       /* the unread part */
-	char *rest;    /* of a long line; NULL */
-	uint32_t line; /* number of the line that inih has */
-	bool wants;    /* the line is a key, and inih must report it as one */
-	bool more;     /* the line continues the value of the last key */
+	uint32_t line; /* number of the last line that was read */
 	struct err *e;
-	int rc; /* the first error: nothing is read after it */
 };
 
-static int config_ini_bad(struct feed *f, int rc, const char *what)
+static int config_ini_bad(const struct feed *f, int rc, const char *what)
 {
-	if (f->rc == 0)
-		f->rc = err_set(f->e, rc, "%s:%u: %s", f->file->path, f->line, what);
-	return f->rc;
+	return err_set(f->e, rc, "%s:%u: %s", f->file->path, f->line, what);
 }
 
 /* config_ini_trim - remove blanks at both ends; in place. */
@@ -56,7 +44,7 @@ static char *config_ini_trim(char *text)
 	return text;
 }
 
-/* cut_comment - remove a comment, which begins with a ';' after a blank, as in inih. */
+/* cut_comment - remove a comment, which begins with a ';' after a blank. */
 static void cut_comment(char *text)
 {
 	for (char *p = text; *p; p++) {
@@ -83,85 +71,14 @@ static int open_section(struct feed *f, char *text)
 		*name++ = '\0';
 	grown = realloc(file->sections, (file->n + 1) * sizeof(*grown));
 	if (!grown)
-		return f->rc = err_nomem(f->e);
+		return err_nomem(f->e);
 	file->sections = grown;
 	s = &grown[file->n];
 	*s = (struct conf_section){.path = file->path, .line = f->line, .user = file->user};
 	s->kind = strdup(text);
 	s->name = strdup(config_ini_trim(name));
 	file->n++;
-	return s->kind && s->name ? 0 : (f->rc = err_nomem(f->e));
-}
-
-/* config_ini_next_line - the next line that is not empty after removing blanks and comments; NULL:
- * the end. */
-static char *config_ini_next_line(struct feed *f)
-{
-	char *line, *end;
-
-	while (*f->p) {
-		line = f->p;
-		end = line + strcspn(line, "\n");
-		f->p = *end ? end + 1 : end;
-		*end = '\0';
-		f->line++;
-		if (end - line > CONF_LINE_MAX) {
-			config_ini_bad(f, -EFBIG, "the line is too long");
-			return NULL;
-		}
-		line = config_ini_trim(line);
-		if (!*line || *line == ';' || *line == '#')
-			continue;
-		cut_comment(line);
-		line = config_ini_trim(line);
-		if (*line != '[')
-			return line;
-		if (open_section(f, line) < 0)
-			return NULL;
-	}
-	return NULL;
-}
-
-/* config_ini_piece_of - number of bytes to pass to inih: all, or up to a point where the next piece
- * begins neither with bytes that inih would drop nor with a comment. */
-static size_t config_ini_piece_of(const char *text, size_t max)
-{
-	size_t n = strlen(text);
-
-	if (n <= max)
-		return n;
-	for (n = max; n > 0; n--)
-		if (!strchr(" \t;#", text[n]) && !strchr(" \t", text[n - 1]))
-			return n;
-	return max;
-}
-
-/* config_ini_give - reader for inih, like fgets. */
-static char *config_ini_give(char *out, int room, void *stream)
-{
-	struct feed *f = stream;
-	char *text = f->rest, *to = out;
-	size_t max, n;
-
-	if (f->wants)
-		config_ini_bad(f, -EINVAL, NO_VALUE);
-	if (f->rc < 0 || room < PIECE_MIN)
-		return NULL;
-	f->more = text != NULL;
-	if (!text)
-		text = config_ini_next_line(f);
-	if (!text)
-		return NULL;
-	max = (size_t)room - 4; /* a blank, a line end, a NUL */
-	n = config_ini_piece_of(text, max);
-	f->rest = text[n] ? text + n : NULL;
-	if (f->more)
-		*to++ = ' ';
-	memcpy(to, text, n);
-	to[n] = '\n';
-	to[n + 1] = '\0';
-	f->wants = true;
-	return out;
+	return s->kind && s->name ? 0 : err_nomem(f->e);
 }
 
 static int config_ini_add_key(struct feed *f, const char *name, const char *value)
@@ -170,48 +87,39 @@ static int config_ini_add_key(struct feed *f, const char *name, const char *valu
 	struct conf_key *grown, *k;
 
 	if (f->file->n == 0)
-		return config_ini_bad(f, -EINVAL,
-				      "a key outside of any section: write [defaults] above it");
+		return config_ini_bad(
+			f, -EINVAL, "a key outside of any section: write [defaults] above it");
 	s = &f->file->sections[f->file->n - 1];
 	grown = realloc(s->keys, (s->n_keys + 1) * sizeof(*grown));
 	if (!grown)
-		return f->rc = err_nomem(f->e);
+		return err_nomem(f->e);
 	s->keys = grown;
 	k = &grown[s->n_keys++];
 	*k = (struct conf_key){.name = strdup(name), .value = strdup(value), .line = f->line};
-	return k->name && k->value ? 0 : (f->rc = err_nomem(f->e));
+	return k->name && k->value ? 0 : err_nomem(f->e);
 }
 
-/* go_on - append a piece to the value of the last key. */
-static int go_on(struct feed *f, const char *value)
+/* take_line - take one line, without its end. */
+static int take_line(struct feed *f, char *line)
 {
-	struct conf_section *s = &f->file->sections[f->file->n - 1];
-	struct conf_key *k = &s->keys[s->n_keys - 1];
-	size_t n = strlen(k->value), m = strlen(value);
-	char *grown = malloc(n + m + 1);
+	char *is, *name;
 
-	if (!grown)
-		return f->rc = err_nomem(f->e);
-	memcpy(grown, k->value, n);
-	memcpy(grown + n, value, m + 1);
-	explicit_bzero(k->value, n);
-	free(k->value);
-	k->value = grown;
-	return 0;
-}
-
-/* config_ini_take - handler for inih, which sees no sections. Returns 1: continue. */
-static int config_ini_take(void *user, const char *section, const char *name, const char *value)
-{
-	struct feed *f = user;
-
-	(void)section;
-	if (f->rc < 0)
+	if (strlen(line) > CONF_LINE_MAX)
+		return config_ini_bad(f, -EFBIG, "the line is too long");
+	line = config_ini_trim(line);
+	if (!*line || *line == ';' || *line == '#')
 		return 0;
-	f->wants = !*name; /* "= value" */
-	if (f->wants)
-		return 0;
-	return (f->more ? go_on(f, value) : config_ini_add_key(f, name, value)) == 0;
+	cut_comment(line);
+	line = config_ini_trim(line);
+	if (*line == '[')
+		return open_section(f, line);
+	is = line + strcspn(line, "=:");
+	if (!*is)
+		return config_ini_bad(f, -EINVAL, NO_VALUE);
+	*is = '\0';
+	name = config_ini_trim(line);
+	return *name ? config_ini_add_key(f, name, config_ini_trim(is + 1))
+		     : config_ini_bad(f, -EINVAL, NO_VALUE);
 }
 
 /* check_bytes - check that the file is text without bytes that would affect a terminal. */
@@ -227,8 +135,8 @@ static int check_bytes(const char *path, const char *text, size_t n, struct err 
 			c == '\n' || (c == '\r' && (i + 1 == n || text[i + 1] == '\n'));
 
 		if ((c < ' ' && c != '\t' && !end) || c == 0x7f)
-			return err_set(e, -EINVAL, "%s:%u: byte 0x%02x: not a text file",
-				       path, line, c);
+			return err_set(e, -EINVAL, "%s:%u: byte 0x%02x: not a text file", path,
+				       line, c);
 		line += c == '\n';
 	}
 	return 0;
@@ -266,11 +174,11 @@ static int check_readers(const struct conf_file *f, const struct stat *st, struc
 	for (size_t i = 0; i < f->n; i++)
 		for (size_t k = 0; k < f->sections[i].n_keys; k++)
 			if (has_secret(f->sections[i].keys[k].value))
-				return err_set(
-					e, -EACCES,
-					"%s:%u: a password or a signature, in a file that others "
-					"can read: run chmod 600 '%s'",
-					f->path, f->sections[i].keys[k].line, f->path);
+				return err_set(e, -EACCES,
+					       "%s:%u: a password or a signature, in a file "
+					       "that others "
+					       "can read: run chmod 600 '%s'",
+					       f->path, f->sections[i].keys[k].line, f->path);
 	return 0;
 }
 
@@ -301,8 +209,9 @@ static int slurp(int fd, const char *path, const struct stat *st, char **ret, si
 	int rc;
 
 	if (st->st_size > CONF_FILE_MAX)
-		return err_set(e, -EFBIG, "%s: too large: a configuration file has at most %d "
-					  "bytes",
+		return err_set(e, -EFBIG,
+			       "%s: too large: a configuration file has at most %d "
+			       "bytes",
 			       path, CONF_FILE_MAX);
 	*ret = malloc(n + 1);
 	if (!*ret)
@@ -317,14 +226,19 @@ static int slurp(int fd, const char *path, const struct stat *st, char **ret, si
 static int config_ini_parse(struct conf_file *file, char *text, struct err *e)
 {
 	struct feed f = {.file = file, .p = text, .e = e};
+	int rc = 0;
 
 	if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
 		f.p += 3;
-	/* it returns a line in its own count: `wants` gives the same information */
-	(void)ini_parse_stream(config_ini_give, &f, config_ini_take, &f);
-	if (f.wants)
-		config_ini_bad(&f, -EINVAL, NO_VALUE);
-	return f.rc;
+	while (*f.p && rc == 0) {
+		char *line = f.p, *end = line + strcspn(line, "\n");
+
+		f.p = *end ? end + 1 : end;
+		*end = '\0';
+		f.line++;
+		rc = take_line(&f, line);
+	}
+	return rc;
 }
 
 static int cannot_open(const char *path, enum conf_whose whose, int errnum, struct err *e)

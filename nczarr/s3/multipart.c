@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/core/str.h"
 #include "base/os/cancel.h"
 
 #define PARTS_MAX 10000
@@ -241,32 +242,13 @@ static int send_parts(struct upload *u, struct err *e)
 
 /* The end. */
 
-static void put_xml(struct buf *out, const char *text)
-{
-	for (const char *c = text; *c; c++)
-		switch (*c) {
-		case '"':
-			buf_puts(out, "&quot;");
-			break;
-		case '&':
-			buf_puts(out, "&amp;");
-			break;
-		case '<':
-			buf_puts(out, "&lt;");
-			break;
-		default:
-			buf_putc(out, *c);
-			break;
-		}
-}
-
 static int put_parts(const struct upload *u, struct buf *out, struct err *e)
 {
 	buf_puts(out,
 		 "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">");
 	for (size_t i = 0; i < u->n; i++) {
 		buf_printf(out, "<Part><PartNumber>%zu</PartNumber><ETag>", i + 1);
-		put_xml(out, u->etags[i]);
+		str_put_xml(out, u->etags[i], strlen(u->etags[i]));
 		buf_puts(out, "</ETag></Part>");
 	}
 	buf_puts(out, "</CompleteMultipartUpload>");

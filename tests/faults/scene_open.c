@@ -28,7 +28,6 @@ static struct {
 static const struct fs_refs_table refs_table = {.json = main_write_json,
 						.parquet = main_write_parquet};
 static struct fs_rw rw_table;
-static const struct remote_opener reach = {.arg = &now.setup, .blob = reach_blob};
 
 const char *scene_where(const struct scene *s)
 {
@@ -95,7 +94,6 @@ static int configure(const struct scene *s, const char *path, const char *more, 
 	rw_table = fs_rw_table();
 	now.setup = (struct app){
 		.rw = &rw_table,
-		.remote = &remote_table,
 		.cfg = &now.cfg,
 		.rules = &now.rules,
 		.formats = formats,
@@ -104,7 +102,7 @@ static int configure(const struct scene *s, const char *path, const char *more, 
 		.hdf5 = &hdf5_source_ops,
 		.view_open = view_open,
 	};
-	refs_set_remote_opener(&reach);
+	fs_remote_begin(&now.setup);
 	fs_rw_prepare(&now.setup);
 	return name_shown(&now.cfg, now.setup.file_name, e);
 }

@@ -6,17 +6,18 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <sched.h>
+
 #include <string.h>
 #include <time.h>
 
 #include "base/core/clock.h"
 #include "base/observe/log.h"
+#include "base/os/thread.h"
 
 #define THREADS_MAX 8
-#define ROUND ((size_t)1024)          /* members between two writes of the index */
+#define ROUND ((size_t)1024) /* members between two writes of the index */
 #define YOUNG_S 1
-#define FORM_MAX ((size_t)16 << 20)  /* bytes of one array's form */
+#define FORM_MAX ((size_t)16 << 20)   /* bytes of one array's form */
 #define COORD_MAX ((uint64_t)4 << 20) /* of a member's coordinate: longer ones are not kept */
 
 /* described - one array while a member's are sorted. */
@@ -162,8 +163,8 @@ static void sort_forms(const struct concat *j, struct described *d, uint32_t n)
 		struct described x = d[i];
 		uint32_t k = i;
 
-		for (; k > 0 && strcmp(j->forms.v[d[k - 1].form].path,
-				       j->forms.v[x.form].path) > 0;
+		for (; k > 0 &&
+		       strcmp(j->forms.v[d[k - 1].form].path, j->forms.v[x.form].path) > 0;
 		     k--)
 			d[k] = d[k - 1];
 		d[k] = x;
@@ -247,12 +248,12 @@ static int scan_member(struct concat *j, struct concat_member *m, pthread_mutex_
 /* scan_work - shared by the threads. */
 struct scan_work {
 	struct concat *j;
-	pthread_mutex_t lock;  /* of the forms */
+	pthread_mutex_t lock; /* of the forms */
 	atomic_size_t next;
-	size_t end;            /* members before it are looked at */
+	size_t end; /* members before it are looked at */
 	pthread_mutex_t fail;
-	size_t failed;         /* fail: the first member, by name, that could not be scanned */
-	struct err why;        /* fail */
+	size_t failed;  /* fail: the first member, by name, that could not be scanned */
+	struct err why; /* fail */
 };
 
 static void *scan_some(void *arg)
@@ -278,22 +279,12 @@ static void *scan_some(void *arg)
 	}
 }
 
-static size_t threads_for(size_t n)
-{
-	cpu_set_t set;
-	size_t cpus = 1;
-
-	if (sched_getaffinity(0, sizeof(set), &set) == 0)
-		cpus = (size_t)CPU_COUNT(&set);
-	cpus = cpus < THREADS_MAX ? cpus : THREADS_MAX;
-	return n < cpus ? n : cpus;
-}
-
 /* scan_round - members up to w->end, by several threads. */
 static void scan_round(struct scan_work *w, size_t unknown)
 {
 	pthread_t threads[THREADS_MAX];
-	size_t n = 0, want = threads_for(unknown);
+	size_t n = 0,
+	       want = (size_t)u64_min(u64_min(unknown, THREADS_MAX), thread_processors());
 
 	while (n + 1 < want && pthread_create(&threads[n], NULL, scan_some, w) == 0)
 		n++;

@@ -67,7 +67,7 @@ struct view_set {
 /* view_write_ops - the additional operations of a writable view. Names are one component of a path,
  * len bytes; fh is the handle of open or create, 0 where a request has none. Errors are those of
  * the system calls, -EROFS and -EPERM for operations that the view never allows; e has the reason
- * for the log. NULL functions: -EOPNOTSUPP.
+ * for the log. Only functions that say so may be NULL.
  *
  * When flush or fsync returns 0, these hold for close(2) and fsync(2):
  * flush  written data survive the death of this process, and other readers see them
@@ -94,9 +94,11 @@ struct view_write_ops {
 	void (*release)(struct view *v, uint64_t id, uint64_t fh);
 	int (*setattr)(struct view *v, uint64_t id, uint64_t fh, const struct view_set *set,
 		       struct view_attr *ret, struct err *e);
+	/* mkdir - NULL: -EPERM. */
 	int (*mkdir)(struct view *v, uint64_t dir, const char *name, size_t len, mode_t mode,
 		     struct view_attr *ret, struct err *e);
 	int (*unlink)(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e);
+	/* rmdir - NULL: -EOPNOTSUPP. */
 	int (*rmdir)(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e);
 	/* rename - flags: RENAME_NOREPLACE or 0. */
 	int (*rename)(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
@@ -109,7 +111,7 @@ struct view_write_ops {
 	int (*link)(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
 		    struct view_attr *ret, struct err *e);
 	/* setxattr - set extended attribute `name` ("user.colour") of id; value NULL: remove
-	 * it. flags: XATTR_CREATE, XATTR_REPLACE or 0. */
+	 * it. flags: XATTR_CREATE, XATTR_REPLACE or 0. NULL: -EOPNOTSUPP. */
 	int (*setxattr)(struct view *v, uint64_t id, const char *name, const uint8_t *value,
 			size_t len, int flags, struct err *e);
 	/* finish - put all confirmed data into the dataset; no request runs any more. Called once,

@@ -8,14 +8,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <sched.h>
+
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/core/clock.h"
 #include "base/process/child.h"
 #include "base/observe/log.h"
-#include "base/os/cancel.h"
+#include "base/os/lock.h"
 #include "codecs/isolate/decoder.h"
 #include "fusefs/cmd/check/check_int.h"
 #include "fusefs/cmd/commands.h"
@@ -28,7 +28,6 @@
 
 #define SAVE_NS ((int64_t)1000000000) /* between two saves of the state */
 #define REPORT_MAX ((size_t)1 << 30)
-#define REMOTE_THREADS 8 /* at least, because they wait for network replies */
 
 /* check_provenance - shared with the waiting parent process. */
 struct check_provenance {
@@ -48,16 +47,6 @@ struct check_run_s {
 	int64_t polled;
 	bool resumed;
 };
-
-static uint32_t check_threads_of(const struct cfg *cfg, const struct source *s)
-{
-	cpu_set_t set;
-	uint32_t n = cfg->decode_threads;
-
-	if (!n)
-		n = sched_getaffinity(0, sizeof(set), &set) < 0 ? 1 : (uint32_t)CPU_COUNT(&set);
-	return s->remote && n < REMOTE_THREADS ? REMOTE_THREADS : n;
-}
 
 /* ---- opening ---- */
 
@@ -95,9 +84,11 @@ static int check_open_source(struct check_run_s *r, struct err *rest, struct err
 	return rc;
 }
 
-/* make_plans - plan to read every array as elements. */
-static int make_plans(struct check *c, struct err *e)
+/* open_chunks - plan to read every array as elements, and open c->io. */
+static int open_chunks(struct check *c, struct err *e)
 {
+	const struct chunkio_options io = {.cache_bytes = c->setup->cfg->cache_size,
+					   .shared = c->setup->shared};
 	const struct dataset *ds = &c->source->ds;
 
 	c->plans = alloc_array(ds->n_arrays, sizeof(*c->plans));
@@ -112,7 +103,7 @@ static int make_plans(struct check *c, struct err *e)
 		};
 		c->all += (double)a->n_chunks * (double)u64_max(a->chunk_bytes, 1);
 	}
-	return 0;
+	return chunkio_new(c->source, c->plans, &io, &c->io, e);
 }
 
 /* look_for_rest - report pending writes, which the check does not cover. */
@@ -133,14 +124,12 @@ static int look_for_rest(struct check_run_s *r, struct err *e)
 static int check_prepare(struct check_run_s *r, struct err *rest, struct err *e)
 {
 	const struct app *setup = r->setup;
-	struct chunkio_options io = {.cache_bytes = setup->cfg->cache_size,
-				     .shared = setup->shared};
 	int rc = mirror_wanted(setup, e);
 
 	rc = rc < 0 ? rc : 0; /* the dataset does not exist any more: opening it reports that */
 	/* before threads start: the process that forks others */
-	if (rc == 0 && setup->prepare && !child_prepared())
-		rc = setup->prepare(e);
+	if (rc == 0)
+		rc = app_prepare(setup, e);
 	if (rc == 0)
 		rc = look_for_rest(r, e);
 	if (rc == 0 && setup->cfg->sandbox_codecs)
@@ -148,11 +137,9 @@ static int check_prepare(struct check_run_s *r, struct err *rest, struct err *e)
 	if (rc == 0)
 		rc = check_open_source(r, rest, e);
 	if (rc == 0)
-		rc = make_plans(&r->c, e);
+		rc = open_chunks(&r->c, e);
 	if (rc == 0)
-		rc = chunkio_new(r->c.source, r->c.plans, &io, &r->c.io, e);
-	if (rc == 0)
-		r->c.n_workers = check_threads_of(setup->cfg, r->c.source);
+		r->c.n_workers = workers_threads(setup->cfg, r->c.source->remote);
 	return rc;
 }
 
@@ -161,10 +148,10 @@ static int check_prepare(struct check_run_s *r, struct err *rest, struct err *e)
 /* check_do_end - end with an error, unless there was an earlier one. */
 static void check_do_end(struct check *c, const struct err *why)
 {
-	(void)pthread_mutex_lock(&c->lock);
+	LOCK_SCOPE(&c->lock);
+
 	if (c->stop.code == 0)
 		c->stop = *why;
-	(void)pthread_mutex_unlock(&c->lock);
 }
 
 static double share_of(const struct check *c)
@@ -233,8 +220,6 @@ static void tick_chunks(void *arg, struct check_at at NZ_UNUSED, uint64_t taken 
 int check_chunks(const struct app *setup, struct source *s, uint32_t n_workers,
 		 struct progress *p, struct err *e)
 {
-	struct chunkio_options io = {.cache_bytes = setup->cfg->cache_size,
-				     .shared = setup->shared};
 	struct shown x = {.c = {.setup = setup, .source = s, .n_workers = n_workers},
 			  .progress = p};
 	struct check *c = &x.c;
@@ -242,9 +227,7 @@ int check_chunks(const struct app *setup, struct source *s, uint32_t n_workers,
 	int rc;
 
 	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail without attributes */
-	rc = make_plans(c, e);
-	if (rc == 0)
-		rc = chunkio_new(s, c->plans, &io, &c->io, e);
+	rc = open_chunks(c, e);
 	if (rc == 0) {
 		progress_begin(p);
 		rc = check_run(c, tick_chunks, &x, e);
@@ -252,7 +235,8 @@ int check_chunks(const struct app *setup, struct source *s, uint32_t n_workers,
 	}
 	bad = check_log_bad(c);
 	if (rc == 0 && bad)
-		rc = err_set(e, -EBADMSG, "'%s': %" PRIu64 " damaged chunk%s: nothing is copied",
+		rc = err_set(e, -EBADMSG,
+			     "'%s': %" PRIu64 " damaged chunk%s: nothing is copied",
 			     setup->cfg->shown, bad, bad == 1 ? "" : "s");
 	chunkio_free(c->io);
 	free(c->plans);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/os/lock.h"
 #include "fusefs/app/workers.h"
 #include "translate/chunkio/delivery.h"
 
@@ -19,7 +20,7 @@
 #define RUN_BYTES ((uint64_t)4 << 20) /* the same for small chunks, in bytes */
 #define PIECE ((size_t)1 << 20)
 #define PREFETCH 64 /* remote chunks that are prefetched */
-#define GIVE_UP 16 /* unreadable chunks until the check is stopped */
+#define GIVE_UP 16  /* unreadable chunks until the check is stopped */
 
 struct check_worker {
 	struct check *c;
@@ -117,18 +118,18 @@ static bool read_chunks_ends(struct check *c, uint32_t array, uint64_t linear, i
 	remote = c->source->remote && rc != -EBADMSG && rc != -ERANGE && rc != -EOPNOTSUPP;
 	if (rc != -ESTALE && !stop && !remote)
 		return false;
-	(void)pthread_mutex_lock(&c->lock);
+	LOCK_SCOPE(&c->lock);
 	if (remote && rc != -ESTALE && !stop) {
 		if (c->unreadable++ == 0 || check_at_cmp(at, c->hold) < 0)
 			c->hold = at;
 		stop = c->unreadable >= GIVE_UP;
 	}
 	if (c->stop.code == 0 && rc == -ESTALE)
-		(void)err_set(&c->stop, rc, "'%s' changed while it was read: run the check again",
+		(void)err_set(&c->stop, rc,
+			      "'%s' changed while it was read: run the check again",
 			      c->setup->cfg->shown);
 	else if (c->stop.code == 0 && stop)
 		c->stop = *why;
-	(void)pthread_mutex_unlock(&c->lock);
 	return true;
 }
 
@@ -212,13 +213,12 @@ static void read_chunks_look(struct check_worker *w, uint64_t linear)
 	}
 	if (rc < 0 && rc != -ENOENT)
 		read_chunks_judge(c, w->array, linear, rc, &why);
-	(void)pthread_mutex_lock(&c->lock);
+	LOCK_SCOPE(&c->lock);
 	c->chunks += rc != -ENOENT;
 	if (rc == 0) {
 		c->bytes += ref.where == CHUNK_RANGE ? ref.len : made;
 		c->elements += made;
 	}
-	(void)pthread_mutex_unlock(&c->lock);
 }
 
 /* ---- handing out ---- */
@@ -252,9 +252,8 @@ static bool read_chunks_fill(struct check *c, struct check_worker *w, uint64_t *
 	int rc = 0;
 
 	while (rc == 0 && w->n < RUN && bytes < RUN_BYTES) {
-		rc = *next < a->n_chunks
-			     ? source_next(c->source, w->array, *next, &linear, ret)
-			     : -ENOENT;
+		rc = *next < a->n_chunks ? source_next(c->source, w->array, *next, &linear, ret)
+					 : -ENOENT;
 		if (rc < 0)
 			break;
 		w->linear[w->n++] = linear;
@@ -269,12 +268,12 @@ static bool read_chunks_fill(struct check *c, struct check_worker *w, uint64_t *
 /* read_chunks_take - get the next chunks for a thread. false: no more chunks. */
 static bool read_chunks_take(struct check *c, struct check_worker *w)
 {
+	LOCK_SCOPE(&c->lock);
 	struct err why;
 	uint64_t next;
 	uint32_t array;
 	bool over;
 
-	(void)pthread_mutex_lock(&c->lock);
 	w->busy = false;
 	w->n = 0;
 	while (w->n == 0 && c->stop.code == 0 && c->next.array < c->source->ds.n_arrays) {
@@ -306,8 +305,7 @@ static bool read_chunks_take(struct check *c, struct check_worker *w)
 		}
 	}
 	w->busy = w->n > 0;
-	(void)pthread_mutex_unlock(&c->lock);
-	return w->n > 0;
+	return w->busy;
 }
 
 static void read_chunks_work(void *arg, uint32_t i, uint8_t *room)
@@ -328,9 +326,8 @@ static void read_chunks_work(void *arg, uint32_t i, uint8_t *room)
 			(void)pthread_mutex_unlock(&c->lock);
 		}
 	}
-	(void)pthread_mutex_lock(&c->lock);
+	LOCK_SCOPE(&c->lock);
 	w->busy = stop; /* the chunks it held are not done */
-	(void)pthread_mutex_unlock(&c->lock);
 }
 
 /* ---- all threads ---- */

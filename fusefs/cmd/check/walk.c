@@ -43,8 +43,9 @@ static void walk_missed(struct walk_found *f, const struct err *e)
 static int take_path(struct walk_found *f, char *path, struct err *e)
 {
 	if (f->n == PATHS_MAX)
-		return err_set(e, -ERANGE, "'%s': more than %zu datasets: check its "
-					   "subdirectories separately",
+		return err_set(e, -ERANGE,
+			       "'%s': more than %zu datasets: check its "
+			       "subdirectories separately",
 			       f->setup->cfg->shown, PATHS_MAX);
 	if (grow_array(&f->paths, &f->cap, f->n + 1, sizeof(*f->paths)) < 0)
 		return err_nomem(e);
@@ -140,11 +141,11 @@ static int make_state(const char *state, struct err *e)
 	if (errno != EEXIST)
 		return err_sys(e, errno, "--resume: '%s'", state);
 	if (stat(state, &st) < 0 || !S_ISDIR(st.st_mode))
-		return err_set(
-			e, -EINVAL,
-			"--resume: '%s' exists and is not a directory, which a check of several "
-			"datasets needs: use another name, or remove it",
-			state);
+		return err_set(e, -EINVAL,
+			       "--resume: '%s' exists and is not a directory, which a check of "
+			       "several "
+			       "datasets needs: use another name, or remove it",
+			       state);
 	return 0;
 }
 
@@ -216,13 +217,14 @@ static void put_sums(const struct walk_found *f, const struct sums *s, bool done
 	const bool not_good = s->damaged || s->unfinished;
 
 	if (cfg->json) {
-		buf_printf(out,
-			   "], \"complete\": %s, \"good\": %s, \"datasets_good\": %" PRIu64
-			   ", \"datasets_damaged\": %" PRIu64 ", \"datasets_unfinished\": %" PRIu64
-			   ", \"datasets_failed\": %" PRIu64 ", \"other_files\": %" PRIu64 "}\n",
-			   done && !s->failed ? "true" : "false",
-			   done && !s->failed && !not_good ? "true" : "false", s->good,
-			   s->damaged, s->unfinished, s->failed, f->others);
+		buf_printf(
+			out,
+			"], \"complete\": %s, \"good\": %s, \"datasets_good\": %" PRIu64
+			", \"datasets_damaged\": %" PRIu64 ", \"datasets_unfinished\": %" PRIu64
+			", \"datasets_failed\": %" PRIu64 ", \"other_files\": %" PRIu64 "}\n",
+			done && !s->failed ? "true" : "false",
+			done && !s->failed && !not_good ? "true" : "false", s->good, s->damaged,
+			s->unfinished, s->failed, f->others);
 		return;
 	}
 	str_put_plain(out, cfg->shown);
@@ -259,7 +261,7 @@ static int check_found(const struct walk_found *f)
 	buf_release(&text);
 	if (cfg->check.resume && done && !s.failed)
 		forget_state(f, cfg->check.resume);
-	return !done || s.failed             ? CHECK_FAILED
+	return !done || s.failed           ? CHECK_FAILED
 	       : s.damaged || s.unfinished ? CHECK_DAMAGED
 					   : CHECK_GOOD;
 }

@@ -9,7 +9,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <sched.h>
+
 #include <string.h>
 #include <strings.h>
 
@@ -17,7 +17,7 @@
 #include "base/process/child.h"
 #include "base/core/endings.h"
 #include "base/observe/log.h"
-#include "base/os/cancel.h"
+#include "base/os/lock.h"
 #include "base/core/str.h"
 #include "base/os/url.h"
 #include "codecs/isolate/decoder.h"
@@ -27,9 +27,10 @@
 #include "fusefs/mirror/view.h"
 #include "fusefs/app/remote.h"
 #include "fusefs/app/fingerprint.h"
+#include "fusefs/app/workers.h"
 
 #define NOTE_NS ((int64_t)1000000000) /* between two saves of the progress */
-#define REMOTE_THREADS 8              /* at least, because they wait for network replies */
+
 #define NOTES_SHOWN 20
 #define PLAIN ",shuffle|deflate,1"
 
@@ -44,18 +45,6 @@ struct convert_run {
 	struct progress progress;
 	int64_t noted;
 };
-
-static uint32_t convert_threads_of(const struct convert *c)
-{
-	const struct cfg *cfg = c->setup->cfg;
-	cpu_set_t set;
-	uint32_t n = cfg->decode_threads;
-
-	if (!n)
-		n = sched_getaffinity(0, sizeof(set), &set) < 0 ? 1 : (uint32_t)CPU_COUNT(&set);
-	return (c->source->remote || url_is(cfg->out)) && n < REMOTE_THREADS ? REMOTE_THREADS
-									     : n;
-}
 
 /* ---- filters ---- */
 
@@ -180,12 +169,13 @@ static int convert_prepare(struct convert_run *r, struct err *e)
 	if (rc == 0)
 		rc = convert_dest_check(r->setup, e);
 	/* before threads start: the process that forks others */
-	if (rc == 0 && r->setup->prepare && !child_prepared())
-		rc = r->setup->prepare(e);
+	if (rc == 0)
+		rc = app_prepare(r->setup, e);
 	if (rc == 0 && cfg->sandbox_codecs)
 		codec_isolate(0);
 	if (rc == 0)
-		rc = open_out(c, e); /* errors of the destination come before any data is read */
+		rc = open_out(c,
+			      e); /* errors of the destination come before any data is read */
 	if (rc == 0)
 		rc = fs_open_quietly(r->setup, &c->source, &c->view, e);
 	if (rc == 0)
@@ -201,7 +191,7 @@ static int convert_prepare(struct convert_run *r, struct err *e)
 	for (const char *s = cfg->out; c->same && *s; s++)
 		c->same = fingerprint_mix(c->same, (unsigned char)*s);
 	weigh(c);
-	c->n_workers = convert_threads_of(c);
+	c->n_workers = workers_threads(cfg, c->source->remote || url_is(cfg->out));
 	return 0;
 }
 
@@ -231,10 +221,9 @@ static void convert_tick(void *arg, uint64_t done)
 	r->noted = now;
 	if (c->out->ops->note(c->out, done, &e) == 0)
 		return;
-	(void)pthread_mutex_lock(&c->lock);
+	LOCK_SCOPE(&c->lock);
 	if (c->stop.code == 0)
 		c->stop = e;
-	(void)pthread_mutex_unlock(&c->lock);
 }
 
 /* worth_keeping - true if a later run may continue after this error, so that the partial copy
@@ -261,7 +250,8 @@ static int convert_do_copy(struct convert_run *r, struct err *e)
 	if (rc == 0 && source_poll(c->source, NULL) == -ESTALE)
 		rc = -ESTALE;
 	if (rc == -ESTALE)
-		rc = err_set(e, -ESTALE, "'%s' changed while it was read: run the command again",
+		rc = err_set(e, -ESTALE,
+			     "'%s' changed while it was read: run the command again",
 			     c->setup->cfg->shown);
 	if (rc == 0)
 		rc = convert_dest_unread(c->setup->cfg, e);

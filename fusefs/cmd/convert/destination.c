@@ -164,29 +164,29 @@ int convert_dest_check(const struct app *setup, struct err *e)
 #define FIRST "nczarrfs convert 1\n"
 #define NOTE_MAX 200
 
-/* destination_split - the directory of a path, and its last component, both new. */
+/* destination_split - the directory of a path, and its last component, both new; NULL on
+ * failure. */
 static int destination_split(const char *path, char **ret_dir, char **ret_name, struct err *e)
 {
-	char *copy = strdup(path), *slash;
+	auto_free char *copy = strdup(path), *name = NULL;
+	char *slash;
 
 	if (!copy)
 		return err_nomem(e);
 	for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--)
 		copy[n - 1] = '\0';
 	slash = strrchr(copy, '/');
-	*ret_name = strdup(slash ? slash + 1 : copy);
+	name = strdup(slash ? slash + 1 : copy);
+	if (!name)
+		return err_nomem(e);
+	if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		return err_set(e, -EINVAL, "'%s' cannot be the name of a new file or directory",
+			       path);
 	if (slash)
 		slash[slash == copy] = '\0';
-	*ret_dir = copy;
-	if (!*ret_name) {
-		free(copy);
-		return err_nomem(e);
-	}
-	if (**ret_name && strcmp(*ret_name, ".") != 0 && strcmp(*ret_name, "..") != 0)
-		return 0;
-	free(copy);
-	free(*ret_name);
-	return err_set(e, -EINVAL, "'%s' cannot be the name of a new file or directory", path);
+	*ret_name = steal(&name);
+	*ret_dir = steal(&copy);
+	return 0;
 }
 
 /* take_lock - open and lock the state file, which another run may hold. */
@@ -202,7 +202,8 @@ static int take_lock(struct convert_place *p, const char *path, struct err *e)
 		if (flock(p->lock, LOCK_EX | LOCK_NB) < 0)
 			return errno == EWOULDBLOCK
 				       ? err_set(e, -EBUSY,
-						 "'%s' is being written by another process", path)
+						 "'%s' is being written by another process",
+						 path)
 				       : err_sys(e, errno, "'%s'", path);
 		/* its previous holder may have removed it */
 		if (fstat(p->lock, &have) == 0 &&
@@ -233,10 +234,8 @@ int convert_place_open(const char *path, bool force, struct convert_place *ret, 
 	struct stat st;
 	int rc = destination_split(path, &dir, &p.name, e);
 
-	if (rc < 0) {
-		dir = NULL; /* freed */
+	if (rc < 0)
 		return rc;
-	}
 	p.force = force;
 	p.parent = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (p.parent < 0)
@@ -248,17 +247,10 @@ int convert_place_open(const char *path, bool force, struct convert_place *ret, 
 		rc = err_nomem(e);
 	if (rc == 0)
 		rc = take_lock(&p, path, e);
-	if (rc == 0) {
+	if (rc < 0)
+		convert_place_close(&p, true);
+	else
 		*ret = p;
-		return 0;
-	}
-	if (p.lock >= 0)
-		(void)close(p.lock);
-	if (p.parent >= 0)
-		(void)close(p.parent);
-	free(p.name);
-	free(p.tmp);
-	free(p.state);
 	return rc;
 }
 
@@ -311,8 +303,10 @@ int convert_place_appear(struct convert_place *p, struct err *e)
 	if (renameat2(p->parent, p->tmp, p->parent, p->name, flags) < 0) {
 		rc = errno;
 		if (rc == EEXIST)
-			return err_set(e, -EEXIST, "'%s' was created by another program "
-						   "meanwhile", p->name);
+			return err_set(e, -EEXIST,
+				       "'%s' was created by another program "
+				       "meanwhile",
+				       p->name);
 		/* file systems without exchange can still replace files */
 		if (rc != EINVAL || !there || S_ISDIR(st.st_mode) ||
 		    renameat(p->parent, p->tmp, p->parent, p->name) < 0)
@@ -346,10 +340,8 @@ int convert_place_apart(const char *source, const char *path, struct err *e)
 	auto_free char *to = NULL, *there = NULL;
 	int rc = destination_split(path, &dir, &name, e);
 
-	if (rc < 0) {
-		dir = name = NULL; /* freed */
+	if (rc < 0)
 		return rc;
-	}
 	real = realpath(dir, NULL);
 	if (!from || !real)
 		return 0; /* opening them reports the error */
@@ -365,9 +357,9 @@ int convert_place_apart(const char *source, const char *path, struct err *e)
 			"destination",
 			source, path);
 	if (fs_below(to, from))
-		return err_set(
-			e, -EINVAL,
-			"the destination '%s' is inside the source '%s': use another destination",
-			path, source);
+		return err_set(e, -EINVAL,
+			       "the destination '%s' is inside the source '%s': use another "
+			       "destination",
+			       path, source);
 	return 0;
 }

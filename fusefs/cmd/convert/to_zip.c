@@ -14,8 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/os/open_beneath.h"
 #include "base/os/io.h"
+#include "base/os/lock.h"
+#include "base/os/open_beneath.h"
 #include "fusefs/app/workers.h"
 
 #define LOCAL_SIG 0x04034b50u   /* 4.3.7 */
@@ -57,8 +58,7 @@ static struct zip_out *to_zip_of(struct convert_out *o)
 
 static void put16(struct buf *b, unsigned v)
 {
-	buf_putc(b, (char)(v & 0xff));
-	buf_putc(b, (char)(v >> 8 & 0xff));
+	buf_put_le(b, v, 2);
 }
 
 static int zip_begin(struct convert_out *o, uint64_t *done, struct err *e)
@@ -124,21 +124,16 @@ static void local_header(const struct zipped *x, struct buf *out)
 static int to_zip_add(struct zip_out *z, const char *path, uint64_t size, uint32_t crc,
 		      struct zipped *ret, struct err *e)
 {
-	struct zipped x = {.path = strdup(path), .size = size, .crc = crc};
-	int rc = 0;
+	LOCK_SCOPE(&z->lock);
 
-	(void)pthread_mutex_lock(&z->lock);
-	if (!x.path || grow_array(&z->v, &z->cap, z->n + 1, sizeof(*z->v)) < 0) {
-		free(x.path);
-		rc = err_nomem(e);
-	} else {
-		x.at = z->end;
-		z->end += 30 + strlen(path) + extra_of(size) + size;
-		z->v[z->n++] = x;
-		*ret = x;
+	*ret = (struct zipped){.path = strdup(path), .at = z->end, .size = size, .crc = crc};
+	if (!ret->path || grow_array(&z->v, &z->cap, z->n + 1, sizeof(*z->v)) < 0) {
+		free(ret->path);
+		return err_nomem(e);
 	}
-	(void)pthread_mutex_unlock(&z->lock);
-	return rc;
+	z->end += 30 + strlen(path) + extra_of(size) + size;
+	z->v[z->n++] = *ret;
+	return 0;
 }
 
 /* write_entry - write a file's size bytes, which are in `data`. */

@@ -9,6 +9,7 @@
  *   make fuzz TIME=60 FUZZ=serve */
 #include <strings.h>
 
+#include "base/core/str.h"
 #include "base/os/url.h"
 #include "fusefs/http/parse_int.h"
 #include "tests/fuzz/fuzz.h"
@@ -79,7 +80,7 @@ static void html(const char *text)
 	struct buf out;
 
 	buf_init(&out, (size_t)1 << 24);
-	http_put_html(&out, text, strlen(text));
+	str_put_xml(&out, text, strlen(text));
 	buf_putc(&out, '\0');
 	require(!buf_ok(&out) || !strpbrk((char *)out.data, "<>\"'"));
 	buf_release(&out);

@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "base/core/str.h"
+
 /* ---- paths ---- */
 
 /* joined - components separated by '|'; "!" and an error's name. */
@@ -197,7 +199,7 @@ static void test_types(void **state)
 	assert_string_equal(http_type("a.svg"), "application/octet-stream");
 	assert_string_equal(http_type(""), "application/octet-stream");
 	buf_init(&b, 1000);
-	http_put_html(&b, "<a href=\"x\">&'", 14);
+	str_put_xml(&b, "<a href=\"x\">&'", 14);
 	buf_putc(&b, '\0');
 	assert_string_equal((char *)b.data, "&lt;a href=&quot;x&quot;&gt;&amp;&#39;");
 	buf_release(&b);

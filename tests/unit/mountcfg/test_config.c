@@ -224,7 +224,7 @@ static void test_forms(void **state)
 	struct cfg cfg;
 
 	(void)state;
-	/* blanks, comments, a byte order mark, CR, a line longer than inih's, '#' in a value */
+	/* blanks, comments, a byte order mark, CR, a long line, '#' in a value */
 	memset(path, 'a', sizeof(path));
 	memcpy(path, "/data/ ;b;c #d;", 15);
 	path[6] = 'x';

@@ -24,9 +24,9 @@ class Nczarrfs(MakefilePackage):
     depends_on("c", type="build")
     depends_on("gmake", type="build")
     depends_on("pkgconfig", type="build")
-    for name in ("bzip2", "c-blosc", "curl", "expat", "hdf5", "libinih", "jansson", "libaec",
-                 "libdeflate", "libfuse@3.14:", "liblzf", "libmicrohttpd", "libseccomp", "lz4",
-                 "openssl", "snappy", "xz", "zlib-api", "zstd"):
+    for name in ("bzip2", "c-blosc", "curl", "expat", "hdf5", "jansson", "libaec", "libdeflate",
+                 "libfuse@3.14:", "liblzf", "libmicrohttpd", "libseccomp", "lz4", "openssl",
+                 "snappy", "xz", "zlib-api", "zstd"):
         depends_on(name)
     depends_on("hdf@4.2.15: +shared", when="+hdf4")
 
