@@ -123,9 +123,26 @@ static int main_nc_view(struct source *s, const struct cfg *cfg,
 	return nc_view_open(s, &opts, ret, e);
 }
 
+static int main_classic_view(struct source *s, const struct cfg *cfg,
+			     const struct view_request *want, struct view **ret, struct err *e)
+{
+	const struct cdf_view_options opts = {
+		.name = want->name,
+		.format = (enum cdf_format)cfg->classic_format,
+		.policy = policy_of(cfg, want),
+		.io = io_of(cfg, want),
+		.max_meta_bytes = cfg->meta_size,
+		.keep_going = cfg->hide_bad,
+	};
+
+	return cdf_view_open(s, &opts, ret, e);
+}
+
 static int view_open(struct source *s, const struct cfg *cfg, const struct view_request *want,
 		     struct view **ret, struct err *e)
 {
+	if (want->nc && cfg->view == CFG_VIEW_CLASSIC)
+		return main_classic_view(s, cfg, want, ret, e);
 	return want->nc ? main_nc_view(s, cfg, want, ret, e)
 			: main_zarr_view(s, cfg, want, ret, e);
 }
@@ -453,8 +470,9 @@ static int remote_blob(void *remote, const char *from, const char *text, struct 
 	int rc;
 
 	if (strchr(text, '#')) /* a fragment could send the user's credentials to any host */
-		return err_set(e, -EINVAL,
-			       "a reference cannot contain '#': write %%23 for a '#' in a name");
+		return err_set(
+			e, -EINVAL,
+			"a reference cannot contain '#': write %%23 for a '#' in a name");
 	rc = remote_parse(text, &a, e);
 	if (rc < 0)
 		return rc;
@@ -604,7 +622,9 @@ int main(int argc, char **argv)
 	files.user = user;
 	if (cfg_parse(argc, argv, &files, &cfg, &e) < 0) {
 		log_error("%s", e.msg);
-		return e.code == -EINVAL ? EXIT_USAGE : cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
+		return e.code == -EINVAL          ? EXIT_USAGE
+		       : cfg.command == CFG_CHECK ? CHECK_FAILED
+						  : 1;
 	}
 	if (cfg.note)
 		log_warn("%s", cfg.note);
@@ -634,7 +654,8 @@ int main(int argc, char **argv)
 		goto out;
 	}
 	if (subcommand_has(cfg.command, SUB_CACHE))
-		setup.shared = chunkio_shared_new(cfg.cache_size); /* NULL: each view has its own */
+		setup.shared =
+			chunkio_shared_new(cfg.cache_size); /* NULL: each view has its own */
 	status = subcommand_run(&setup);
 out:
 	chunkio_shared_free(setup.shared);
