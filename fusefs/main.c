@@ -115,9 +115,26 @@ static int main_nc_view(struct source *s, const struct cfg *cfg,
 	return nc_view_open(s, &opts, ret, e);
 }
 
+static int main_classic_view(struct source *s, const struct cfg *cfg,
+			     const struct view_request *want, struct view **ret, struct err *e)
+{
+	const struct cdf_view_options opts = {
+		.name = want->name,
+		.format = (enum cdf_format)cfg->classic_format,
+		.policy = policy_of(cfg, want),
+		.io = io_of(cfg, want),
+		.max_meta_bytes = cfg->meta_size,
+		.keep_going = cfg->hide_bad,
+	};
+
+	return cdf_view_open(s, &opts, ret, e);
+}
+
 static int view_open(struct source *s, const struct cfg *cfg, const struct view_request *want,
 		     struct view **ret, struct err *e)
 {
+	if (want->nc && cfg->view == CFG_VIEW_CLASSIC)
+		return main_classic_view(s, cfg, want, ret, e);
 	return want->nc ? main_nc_view(s, cfg, want, ret, e)
 			: main_zarr_view(s, cfg, want, ret, e);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* hdf5view.h - the public interface of the netCDF and HDF5 family: sources, the virtual netCDF-4
- * file, its writable form, and the netCDF-4 sink. */
+ * file, its writable form, the netCDF-4 sink, and the virtual classic file. */
 #ifndef HDF5VIEW_HDF5VIEW_H
 #define HDF5VIEW_HDF5VIEW_H
 
+#include "hdf5view/virtual_classic/virtual_classic.h"
 #include "translate/chunkio/chunkio.h"
 #include "translate/contract/file_commit.h"
 #include "translate/stage/snapshot.h"
@@ -30,6 +31,7 @@ struct nc_view_options {
 	uint64_t max_index_bytes; /* memory limit of the table of chunk sizes */
 	uint64_t build_timeout_ms; /* for building the structure; 0: no limit */
 	bool keep_going;          /* leave out arrays that cannot be shown, with a note */
+	bool root_only;           /* only the root group is shown: no notes about others */
 };
 
 /* nc_view_open - present a source as one virtual netCDF-4 file in the root directory. The source

@@ -17,7 +17,7 @@ enum cfg_command {
 };
 enum cfg_mode { CFG_MODE_ZARR, CFG_MODE_NCZARR, CFG_MODE_NOXARRAY };
 enum cfg_filter { CFG_FILTER_PORTABLE, CFG_FILTER_KEEP, CFG_FILTER_NONE };
-enum cfg_view { CFG_VIEW_AUTO, CFG_VIEW_ZARR, CFG_VIEW_NC };
+enum cfg_view { CFG_VIEW_AUTO, CFG_VIEW_ZARR, CFG_VIEW_NC, CFG_VIEW_CLASSIC };
 
 enum cfg_forms { CFG_FORMS_BOTH, CFG_FORMS_CONVERTED, CFG_FORMS_ZARR, CFG_FORMS_NC };
 
@@ -96,6 +96,7 @@ struct cfg {
 	char **quantize_rules;   /* n_quantize_rules strings of -o quantize=SPEC */
 	size_t n_quantize_rules;
 	enum cfg_view view;      /* -o view= : AUTO is the view in the source's other format */
+	int classic_format;      /* -o classic_format= : 1, 2, 5; 0: auto */
 	bool hide_bad;           /* -o unsupported=skip */
 	bool zarr3;              /* -o zarr_format=3, or implied by shards */
 	bool v2_keys;            /* -o chunk_key_encoding=v2 */

@@ -72,7 +72,7 @@ static int open_once(const struct app *setup, const struct cfg *cfg, struct sour
 		return rc;
 	want.nc = cfg->view == CFG_VIEW_AUTO
 			  ? concat_format(source) == setup->zarr && cfg->command != CFG_SERVE
-			  : cfg->view == CFG_VIEW_NC;
+			  : cfg->view != CFG_VIEW_ZARR;
 	rc = setup->view_open(source, cfg, &want, ret_view, e);
 	if (rc < 0) {
 		source_close(source);

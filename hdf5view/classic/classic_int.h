@@ -12,11 +12,11 @@
 #ifndef HDF5VIEW_CLASSIC_CLASSIC_INT_H
 #define HDF5VIEW_CLASSIC_CLASSIC_INT_H
 
+#include "hdf5view/classic/classic.h"
 #include "translate/contract/source.h"
 
 #define CDF_WINDOW 8192        /* bytes of the header that are read at a time */
 #define CDF_NOTES_MAX 1000
-#define CDF_STREAMING UINT64_MAX
 
 /* ---- header_reader.c: bytes of the header, in order ---- */
 
@@ -57,49 +57,8 @@ uint64_t cdf_reader_uint(struct cdf_reader *in, size_t bytes, const char *what);
 
 /* ---- header_parse.c: the grammar ---- */
 
-enum cdf_type {
-	CDF_BYTE = 1, CDF_CHAR, CDF_SHORT, CDF_INT, CDF_FLOAT, CDF_DOUBLE,
-	CDF_UBYTE, CDF_USHORT, CDF_UINT, CDF_INT64, CDF_UINT64,  /* CDF-5 */
-};
-
-struct cdf_dim {
-	struct ds_text name;       /* up to the first NUL, as in netCDF-C; NUL-terminated */
-	uint64_t len;              /* 0: the record dimension */
-};
-
-struct cdf_attr {
-	struct ds_text name;
-	uint32_t type;             /* enum cdf_type */
-	uint64_t n;
-	uint8_t *data;             /* n values in the file's form */
-};
-
-struct cdf_var {
-	struct ds_text name;
-	uint32_t type;
-	uint32_t rank;
-	const uint32_t *dims;      /* each < n_dims */
-	uint32_t n_attrs;
-	struct cdf_attr *attrs;
-	uint64_t begin;
-	uint64_t at;               /* offset of its entry in the header, for messages */
-};
-
-/* cdf_header - all memory is in the arena it was read into. */
-struct cdf_header {
-	unsigned version;          /* 1, 2, 5 */
-	uint64_t numrecs;          /* CDF_STREAMING: computed from the file's length */
-	uint64_t end;              /* bytes of the header */
-	uint32_t n_dims, n_attrs, n_vars;
-	struct cdf_dim *dims;
-	struct cdf_attr *attrs;
-	struct cdf_var *vars;
-};
-
 /* cdf_version - the version of a file that starts with these four bytes; 0: unknown. */
 unsigned cdf_version(const uint8_t magic[4]);
-/* cdf_type_bytes - the bytes of a value; 0: no such type. */
-uint32_t cdf_type_bytes(uint32_t type);
 /* cdf_header_read - parse the header of a file into the arena.
  * Returns 0; -EBADMSG with the error and its byte offset; -ERANGE the arena's limit is reached;
  * -EIO and other errors of reading. */
@@ -150,8 +109,6 @@ int cdf_full(const struct arena *a, struct err *e);
 
 /* cdf_dtype - a type in the model's terms; host: numbers in host byte order. */
 struct dtype cdf_dtype(uint32_t type, bool host);
-/* cdf_default_fill - write netCDF's fill value of a type, big-endian, to out[8]. */
-void cdf_default_fill(uint32_t type, uint8_t out[8]);
 
 /* cdf_attrs - convert attributes to the model (model_attrs.c). where: prefix of notes. */
 int cdf_attrs(struct cdf_notes *notes, const char *where, const struct cdf_attr *in, uint32_t n,

@@ -17,8 +17,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { TAG_DIM = 10, TAG_VAR = 11, TAG_ATTR = 12 };
-
 struct parse {
 	struct cdf_reader in;
 	struct arena *arena;
@@ -95,7 +93,7 @@ static uint32_t header_parse_list(struct parse *p, uint32_t tag, uint64_t least,
 /* pad - skip to the next multiple of four, whatever the bytes are. */
 static void pad(struct parse *p, uint64_t n, const char *what)
 {
-	cdf_reader_skip(&p->in, (size_t)(-n & 3), what);
+	cdf_reader_skip(&p->in, (size_t)cdf_padding(n), what);
 }
 
 static struct ds_text header_parse_name(struct parse *p, const char *what)
@@ -143,7 +141,7 @@ static void read_attr(struct parse *p, struct cdf_attr *a)
 static uint32_t read_attrs(struct parse *p, struct cdf_attr **ret)
 {
 	uint32_t n =
-		header_parse_list(p, TAG_ATTR, 2 * p->number + 4, "the list of attributes");
+		header_parse_list(p, CDF_TAG_ATTR, 2 * p->number + 4, "the list of attributes");
 
 	*ret = header_parse_room(p, n, sizeof(**ret));
 	for (uint32_t i = 0; i < n && p->in.rc == 0; i++)
@@ -153,7 +151,7 @@ static uint32_t read_attrs(struct parse *p, struct cdf_attr **ret)
 
 static void read_dims(struct parse *p)
 {
-	uint32_t n = header_parse_list(p, TAG_DIM, 2 * p->number, "the list of dimensions");
+	uint32_t n = header_parse_list(p, CDF_TAG_DIM, 2 * p->number, "the list of dimensions");
 
 	p->h->dims = header_parse_room(p, n, sizeof(*p->h->dims));
 	for (uint32_t i = 0; i < n && p->in.rc == 0; i++) {
@@ -211,7 +209,7 @@ static void read_var(struct parse *p, struct cdf_var *v)
 static void read_vars(struct parse *p)
 {
 	uint64_t least = 3 * p->number + 2 * 4 + p->number + p->offset;
-	uint32_t n = header_parse_list(p, TAG_VAR, least, "the list of variables");
+	uint32_t n = header_parse_list(p, CDF_TAG_VAR, least, "the list of variables");
 
 	p->h->vars = header_parse_room(p, n, sizeof(*p->h->vars));
 	for (uint32_t i = 0; i < n && p->in.rc == 0; i++)
@@ -242,8 +240,8 @@ static int header_parse_parse(struct parse *p)
 	p->h->version = cdf_version(magic);
 	if (p->in.rc == 0 && p->h->version == 0)
 		return cdf_reader_fail(&p->in, -EBADMSG, "it is not a classic netCDF file");
-	p->number = p->h->version == 5 ? 8 : 4;
-	p->offset = p->h->version == 1 ? 4 : 8;
+	p->number = cdf_number_bytes(p->h->version);
+	p->offset = cdf_offset_bytes(p->h->version);
 	p->h->numrecs = cdf_reader_uint(&p->in, p->number, "the number of records");
 	if (p->number == 4 && p->h->numrecs == UINT32_MAX)
 		p->h->numrecs = CDF_STREAMING;

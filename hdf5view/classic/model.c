@@ -24,31 +24,17 @@ struct model {
 	uint32_t n_records; /* record variables */
 };
 
-static bool is_record(const struct cdf_header *h, const struct cdf_var *v)
-{
-	return v->rank > 0 && h->dims[v->dims[0]].len == 0;
-}
-
-static uint64_t padding(uint64_t n)
-{
-	return -n & 3;
-}
-
 /* measure_var - bytes of a record of a variable, or of all its values. */
 static int measure_var(struct model *m, uint32_t i, struct err *e)
 {
 	const struct cdf_var *v = &m->h->vars[i];
-	uint64_t n = cdf_type_bytes(v->type);
 
-	for (uint32_t d = is_record(m->h, v); d < v->rank; d++)
-		if (ckd_mul(&n, n, m->h->dims[v->dims[d]].len) || n > INT64_MAX / 2)
-			return err_set(
-				e, -EBADMSG,
-				"'%.80s' has more values than a file can hold (byte %" PRIu64
-				" of the header): the header is damaged",
-				v->name.s, v->at);
-	m->slabs[i] = n;
-	return 0;
+	if (cdf_slab_bytes(m->h, v, &m->slabs[i]))
+		return 0;
+	return err_set(e, -EBADMSG,
+		       "'%.80s' has more values than a file can hold (byte %" PRIu64
+		       " of the header): the header is damaged",
+		       v->name.s, v->at);
 }
 
 /* classic_model_measure - slabs and the length of a record. */
@@ -59,16 +45,16 @@ static int classic_model_measure(struct model *m, struct err *e)
 
 		if (rc < 0)
 			return rc;
-		if (!is_record(m->h, &m->h->vars[i]))
+		if (!cdf_is_record(m->h, &m->h->vars[i]))
 			continue;
 		m->n_records++;
-		if (ckd_add(&m->recsize, m->recsize, m->slabs[i] + padding(m->slabs[i])))
+		if (ckd_add(&m->recsize, m->recsize, m->slabs[i] + cdf_padding(m->slabs[i])))
 			return err_set(e, -EBADMSG,
 				       "a record has more bytes than a file can hold: the "
 				       "header is damaged");
 	}
 	for (uint32_t i = 0; m->n_records == 1 && i < m->h->n_vars; i++)
-		if (is_record(m->h, &m->h->vars[i]))
+		if (cdf_is_record(m->h, &m->h->vars[i]))
 			m->recsize = m->slabs[i];
 	return 0;
 }
@@ -83,11 +69,11 @@ static uint64_t count_records(const struct model *m)
 	for (uint32_t i = 0; i < m->h->n_vars; i++) {
 		const struct cdf_var *v = &m->h->vars[i];
 
-		if (!is_record(m->h, v))
+		if (!cdf_is_record(m->h, v))
 			continue;
 		first = u64_min(first, v->begin);
 		if (v->begin >= last && m->n_records > 1)
-			missing = padding(m->slabs[i]);
+			missing = cdf_padding(m->slabs[i]);
 		last = u64_max(last, v->begin);
 	}
 	return first < size ? (size - first + missing) / m->recsize : 0;
@@ -215,7 +201,7 @@ static int check_end(const struct model *m, const struct cdf_var *v, const struc
 {
 	uint64_t bytes;
 
-	if (!is_record(m->h, v) ||
+	if (!cdf_is_record(m->h, v) ||
 	    (!ckd_mul(&bytes, m->numrecs, x->stride ? x->stride : x->slab) &&
 	     bytes <= INT64_MAX))
 		return 0;
@@ -237,7 +223,7 @@ static int classic_model_array(struct model *m, uint32_t i, struct err *e)
 	a->type = cdf_dtype(v->type, false);
 	a->fill_text = (struct ds_text){.s = "", .len = 0};
 	*x = (struct cdf_array){.begin = v->begin, .slab = m->slabs[i]};
-	if (is_record(m->h, v) && m->recsize != m->slabs[i])
+	if (cdf_is_record(m->h, v) && m->recsize != m->slabs[i])
 		x->stride = m->recsize;
 	rc = check_end(m, v, x, e);
 	if (rc == 0)

@@ -25,8 +25,12 @@ int nc_note(struct nc_model *m, uint32_t group, uint32_t array, const char *fmt,
 	char text[400];
 	char *line;
 
+	if (m->root_only && (array != DS_NONE ? m->ds->arrays[array].group : group) != 0)
+		return 0;
 	if (m->n_notes >= NOTES_MAX) {
-		m->notes_dropped++;
+		(void)snprintf(m->more, sizeof(m->more), "and %" PRIu64 " more notes",
+			       ++m->notes_dropped);
+		m->notes[m->n_notes] = m->more; /* there is room for one more */
 		return 0;
 	}
 	va_start(ap, fmt);
@@ -49,21 +53,6 @@ int nc_note(struct nc_model *m, uint32_t group, uint32_t array, const char *fmt,
 	    grow_array(&m->notes, &m->c_notes, (size_t)m->n_notes + 2, sizeof(*m->notes)) < 0)
 		return -ENOMEM;
 	m->notes[m->n_notes++] = line;
-	return 0;
-}
-
-static int notes_end(struct nc_model *m, struct err *e)
-{
-	char text[64];
-	char *line;
-
-	if (!m->notes_dropped)
-		return 0;
-	(void)snprintf(text, sizeof(text), "and %" PRIu64 " more notes", m->notes_dropped);
-	line = arena_strdup(&m->arena, text);
-	if (!line)
-		return nc_full(m, e);
-	m->notes[m->n_notes++] = line; /* nc_note left room */
 	return 0;
 }
 
@@ -95,7 +84,7 @@ int nc_full(const struct nc_model *m, struct err *e)
 
 const char *const *nc_model_notes(const struct nc_model *m, uint32_t *ret_n)
 {
-	*ret_n = m->n_notes;
+	*ret_n = m->n_notes + (m->notes_dropped > 0);
 	return m->notes;
 }
 
@@ -430,7 +419,7 @@ static int schema_decide(struct nc_model *m, struct plan *plans,
 	if (rc)
 		return rc;
 	decide_storage(m, plans);
-	return notes_end(m, e);
+	return 0;
 }
 
 int nc_model_new(struct source *s, const struct nc_view_options *opts, struct plan *plans,
@@ -448,6 +437,7 @@ int nc_model_new(struct source *s, const struct nc_view_options *opts, struct pl
 	m->ds = ds;
 	m->plans = plans;
 	m->keep_going = opts->keep_going;
+	m->root_only = opts->root_only;
 	m->unlisted = s->unlisted;
 	m->max_bytes = opts->max_image_bytes;
 	arena_init(&m->arena, (size_t)u64_min(u64_max(m->max_bytes, MODEL_MIN), SIZE_MAX));

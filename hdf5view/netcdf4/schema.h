@@ -115,6 +115,7 @@ struct nc_model {
 	const struct plan *plans;  /* borrowed from the caller */
 	bool unlisted;       /* the source cannot list chunks */
 	bool keep_going;
+	bool root_only;      /* notes are about the root group only */
 	bool v18; /* the file uses formats of HDF5 1.8 or later */
 	uint64_t max_bytes, build_ms;
 	struct nc_asker *asker;    /* during nc_model_new */
@@ -131,6 +132,7 @@ struct nc_model {
 	uint32_t n_notes;
 	size_t c_notes;
 	uint64_t notes_dropped;
+	char more[64];       /* the note that counts them */
 };
 
 /* nc_note - add a note for the user: "<path of the object>: <text>". array, group: the object's

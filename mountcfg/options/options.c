@@ -839,13 +839,27 @@ static int settle_concat(const struct cfg *cfg, struct err *e)
 	return 0;
 }
 
+/* settle_classic - a virtual classic file is read-only, and has a version. */
+static int settle_classic(const struct cfg *cfg, struct err *e)
+{
+	if (cfg->view != CFG_VIEW_CLASSIC && cfg->classic_format &&
+	    options_asked(cfg, "classic_format"))
+		return err_set(e, -EINVAL, "-o classic_format: only with view=classic");
+	if (cfg->view == CFG_VIEW_CLASSIC && cfg->rw && cfg->command == CFG_MOUNT)
+		return err_set(e, -EINVAL,
+			       "-o view=classic is read-only: leave out rw, or write through "
+			       "view=nc");
+	return 0;
+}
+
 int cfg_settle(struct cfg *cfg, struct err *e)
 {
 	int rc = settle_writing(cfg, e);
 
 	if (rc == 0)
 		rc = settle_concat(cfg, e);
-
+	if (rc == 0)
+		rc = settle_classic(cfg, e);
 	if (rc == 0)
 		rc = settle_root(cfg, e);
 	if (rc == 0)

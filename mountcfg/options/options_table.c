@@ -27,6 +27,11 @@ static const struct cfg_word view_words[] = {
 	{"zarr", CFG_VIEW_ZARR, false},
 	{"nc", CFG_VIEW_NC, false},
 	{"netcdf", CFG_VIEW_NC, true},
+	{"classic", CFG_VIEW_CLASSIC, false},
+	{NULL, 0, false},
+};
+static const struct cfg_word classic_words[] = {
+	{"auto", 0, false}, {"cdf1", 1, false}, {"cdf2", 2, false}, {"cdf5", 5, false},
 	{NULL, 0, false},
 };
 static const struct cfg_word bad_words[] = {
@@ -64,7 +69,12 @@ const struct cfg_option cfg_options[] = {
 	{"view", OPT_WORD, "auto", FIELD(view), view_words, 0, 0, GROUP_COMMON,
 	 "what the mount shows: auto: the other format (netCDF, HDF5 and HDF4 files as "
 	 "Zarr, Zarr stores as netCDF-4 files, a directory with its datasets in both "
-	 "formats); zarr or nc: this format, whatever SOURCE is"},
+	 "formats); zarr or nc: this format, whatever SOURCE is; classic: one classic netCDF "
+	 "file, for programs without netCDF-4, read-only"},
+	{"classic_format", OPT_WORD, "auto", FIELD(classic_format), classic_words, 0, 0,
+	 GROUP_DETAILS,
+	 "version of the file with view=classic: cdf1, cdf2, cdf5; auto: the first of them that "
+	 "holds the data"},
 	{"show", OPT_WORD, "both", FIELD(forms), show_words, 0, 0, GROUP_COMMON,
 	 "which formats a mounted directory lists: both; converted: only the converted "
 	 "view of each dataset; zarr or nc: each dataset in this format. Names that are "
