@@ -24,6 +24,7 @@
 #include "nczarr/nczarr.h"
 #include "translate/chunkio/chunkio.h"
 #include "translate/concat/concat.h"
+#include "translate/rechunk/rechunk.h"
 
 static const struct source_ops *const formats[] = {&hdf5_source_ops, &cdf_source_ops,
 						   &hdf4_source_ops, &zarr_source_ops,
@@ -38,6 +39,11 @@ static uint32_t spare_processors(void)
 	if (sched_getaffinity(0, sizeof(set), &set) < 0)
 		return 1;
 	return CPU_COUNT(&set) > 2 ? (uint32_t)CPU_COUNT(&set) - 1 : 1;
+}
+
+static uint32_t threads_of(const struct cfg *cfg)
+{
+	return cfg->decode_threads ? cfg->decode_threads : spare_processors();
 }
 
 /* policy_of - the rules are borrowed from setup, which outlives all views. */
@@ -61,7 +67,7 @@ static struct plan_policy policy_of(const struct cfg *cfg, const struct view_req
 static struct chunkio_options io_of(const struct cfg *cfg, const struct view_request *want)
 {
 	uint32_t share = want->share;
-	uint32_t threads = cfg->decode_threads ? cfg->decode_threads : spare_processors();
+	uint32_t threads = threads_of(cfg);
 
 	threads = threads > share ? threads / share : 1;
 	return (struct chunkio_options){
@@ -635,8 +641,12 @@ int main(int argc, char **argv)
 	}
 	if (subcommand_has(cfg.command, SUB_CACHE))
 		setup.shared = chunkio_shared_new(cfg.cache_size); /* NULL: each view has its own */
+	setup.decode_threads = threads_of(&cfg);
+	if (cfg.n_rechunk_rules > 0)
+		setup.rechunk = rechunk_shared_new(cfg.memory);
 	status = subcommand_run(&setup);
 out:
+	rechunk_shared_free(setup.rechunk);
 	chunkio_shared_free(setup.shared);
 	fs_rules_release(&rules);
 	cfg_release(&cfg);

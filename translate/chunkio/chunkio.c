@@ -288,7 +288,7 @@ int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio
 	}
 	if (rc == 0)
 		cache_join(c->cache, c->shared->pool);
-	if (rc == 0 && s->remote)
+	if (rc == 0 && (s->remote || s->cancels))
 		cache_of_remote(c->cache);
 	if (rc < 0)
 		chunkio_free(c);
