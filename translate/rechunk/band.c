@@ -117,12 +117,16 @@ void rechunk_over(const struct ds_array *of, const struct ds_array *by, const ui
 	grid_chunks(by->rank, &one, of->chunk, ret);
 }
 
-uint64_t rechunk_passes(const struct ds_array *in, const struct ds_array *a, uint64_t bytes)
+uint64_t rechunk_passes(const struct ds_array *in, const struct ds_array *a, uint64_t bytes,
+			uint64_t *ret_band)
 {
 	struct rechunk_run run;
 
+	*ret_band = 0;
 	if (a->n_chunks == 0 || dt_is_vlen(&a->type))
 		return 1;
 	rechunk_run_of(in, a, 0, bytes, &run);
+	if (ckd_mul(ret_band, run.n_band, a->chunk_bytes + RECHUNK_ENTRY))
+		*ret_band = UINT64_MAX;
 	return ceil_div(run.n_band, per_run(a, bytes));
 }

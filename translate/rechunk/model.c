@@ -12,13 +12,14 @@
 #include "translate/model/chunk_rule.h"
 
 #define NOTE_MAX 400
+#define MIB ((uint64_t)1 << 20)
 #define PATH_MAX_BYTES ((size_t)1 << 20)
 
 /* slowest - the array whose inner chunks are decoded most often by one complete read. */
 struct slowest {
 	uint32_t array;
-	uint64_t passes;
-	uint32_t others; /* arrays that need several passes, too */
+	uint64_t passes, band; /* band: bytes */
+	uint32_t others;       /* arrays that need several passes, too */
 };
 
 static int model_full(struct rechunk *r, struct err *e)
@@ -188,11 +189,10 @@ static int note_slow(struct rechunk *r, const struct slowest *x, struct err *e)
 			   x->others);
 	rc = model_note(r, e,
 			"rechunk: a complete read of '%.160s' decodes each chunk of the source "
-			"%" PRIu64 " times%.*s: memory=%" PRIu64 "M makes it once",
+			"%" PRIu64 " times%.*s: with memory=%" PRIu64 "M it does so once",
 			text ? text : a->name, x->passes, (int)others.len,
 			(const char *)others.data,
-			(uint64_t)(((double)x->passes * (double)r->shared->run_bytes * 8) /
-				   (double)((uint64_t)1 << 20)));
+			x->band / MIB * RECHUNK_RUN_PART + RECHUNK_RUN_PART);
 	buf_release(&path);
 	buf_release(&others);
 	return rc;
@@ -208,7 +208,7 @@ int rechunk_model(struct rechunk *r, const struct rechunk_options *opts, struct 
 	buf_init(&path, PATH_MAX_BYTES);
 	for (uint32_t i = 0; i < ds->n_arrays && rc >= 0; i++) {
 		const char *text = ds_array_path_text(ds, i, &path);
-		uint64_t passes;
+		uint64_t passes, band;
 
 		rc = text ? one_array(r, i, text, opts, e) : err_nomem(e);
 		if (rc <= 0)
@@ -216,10 +216,10 @@ int rechunk_model(struct rechunk *r, const struct rechunk_options *opts, struct 
 		r->arrays[i].changed = true;
 		n = 1;
 		passes = rechunk_passes(&r->inner->ds.arrays[i], &ds->arrays[i],
-					r->shared->run_bytes);
+					r->shared->run_bytes, &band);
 		slow.others += passes > 1;
 		if (passes > slow.passes)
-			slow = (struct slowest){i, passes, slow.others};
+			slow = (struct slowest){i, passes, band, slow.others};
 	}
 	buf_release(&path);
 	slow.others -= slow.passes > 1;

@@ -9,8 +9,7 @@
 #include "base/os/cancel.h"
 #include "translate/rechunk/rechunk_int.h"
 
-#define MADE_PART 4   /* of memory: assembled chunks */
-#define RUN_PART 8    /* of these, a run */
+#define MADE_PART 4   /* of memory: assembled chunks, including those of runs */
 #define INNER_PART 16 /* decoded chunks of inner sources */
 
 struct rechunk_shared *rechunk_shared_new(uint64_t memory)
@@ -20,7 +19,7 @@ struct rechunk_shared *rechunk_shared_new(uint64_t memory)
 	if (!s)
 		return NULL;
 	s->made_bytes = memory / MADE_PART;
-	s->run_bytes = memory / RUN_PART;
+	s->run_bytes = memory / RECHUNK_RUN_PART;
 	s->inner_bytes = memory / INNER_PART;
 	(void)pthread_mutex_init(&s->lock, NULL); /* cannot fail with default attributes */
 	cancel_cond_init(&s->freed);

@@ -16,6 +16,7 @@
 #include "translate/model/grid.h"
 #include "translate/rechunk/rechunk.h"
 
+#define RECHUNK_RUN_PART 8     /* a run takes this part of memory */
 #define RECHUNK_RUN_MAX 65536u /* new chunks in a run */
 #define RECHUNK_ENTRY 256u /* bytes of a cached chunk in addition to its elements, at most */
 
@@ -88,9 +89,10 @@ uint64_t rechunk_run_linear(const struct rechunk_run *run, const struct ds_array
 /* rechunk_over - the chunks of `of` that overlap one chunk of `by`, as a box. */
 void rechunk_over(const struct ds_array *of, const struct ds_array *by, const uint64_t *coords,
 		  struct grid_box *ret);
-/* rechunk_passes - how often each inner chunk is decoded, at most, when all new chunks are read in
- * order, with runs of `bytes`. */
-uint64_t rechunk_passes(const struct ds_array *in, const struct ds_array *a, uint64_t bytes);
+/* rechunk_passes - how often each inner chunk is decoded when all new chunks are read in order, with
+ * runs of `bytes`, apart from those at the ends of bands. *ret_band: bytes of a band. */
+uint64_t rechunk_passes(const struct ds_array *in, const struct ds_array *a, uint64_t bytes,
+			uint64_t *ret_band);
 
 /* ---- assemble.c, strings.c ---- */
 
