@@ -69,6 +69,7 @@ static int make_io(struct rechunk *r, const struct rechunk_options *opts, struct
 		.shared = opts->shared->inner,
 		.threads = opts->threads,
 		.ahead = 2 * opts->threads,
+		.uncounted = true,
 	};
 	int rc = make_plans(r, e);
 
