@@ -24,10 +24,19 @@
 #include "nczarr/nczarr.h"
 #include "translate/chunkio/chunkio.h"
 #include "translate/concat/concat.h"
+#include "translate/rechunk/rechunk.h"
 
 static const struct source_ops *const formats[] = {&hdf5_source_ops, &cdf_source_ops,
 						   &hdf4_source_ops, &zarr_source_ops,
 						   &refs_source_ops};
+
+static uint32_t threads_of(const struct cfg *cfg)
+{
+	/* One processor is left to the reader. With two processors, one thread that decodes ahead
+	 * made a reader 1.5 times as fast as two threads did. */
+	return cfg->decode_threads ? cfg->decode_threads
+				   : (uint32_t)u64_max(thread_processors(), 2) - 1;
+}
 
 /* policy_of - the rules are borrowed from setup, which outlives all views. */
 static struct plan_policy policy_of(const struct cfg *cfg, const struct view_request *want)
@@ -50,10 +59,7 @@ static struct plan_policy policy_of(const struct cfg *cfg, const struct view_req
 static struct chunkio_options io_of(const struct cfg *cfg, const struct view_request *want)
 {
 	uint32_t share = want->share;
-	/* One processor is left to the reader. With two processors, one thread that decodes ahead
-	 * made a reader 1.5 times as fast as two threads did. */
-	uint32_t threads = cfg->decode_threads ? cfg->decode_threads
-					       : (uint32_t)u64_max(thread_processors(), 2) - 1;
+	uint32_t threads = threads_of(cfg);
 
 	threads = threads > share ? threads / share : 1;
 	return (struct chunkio_options){
@@ -414,10 +420,13 @@ int main(int argc, char **argv)
 		goto out;
 	}
 	if (subcommand_has(cfg.command, SUB_CACHE))
-		setup.shared =
-			chunkio_shared_new(cfg.cache_size); /* NULL: each view has its own */
+		setup.shared = chunkio_shared_new(cfg.cache_size); /* NULL: each view has its own */
+	setup.decode_threads = threads_of(&cfg);
+	if (cfg.n_rechunk_rules > 0)
+		setup.rechunk = rechunk_shared_new(cfg.memory);
 	status = subcommand_run(&setup);
 out:
+	rechunk_shared_free(setup.rechunk);
 	chunkio_shared_free(setup.shared);
 	fs_rules_release(&rules);
 	cfg_release(&cfg);

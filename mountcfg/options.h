@@ -133,6 +133,8 @@ struct cfg {
 	char *state_dir;         /* -o state_dir= : parent of state directories; or NULL */
 	char **chunk_rules;      /* n_chunk_rules strings of -o chunks=RULE */
 	size_t n_chunk_rules;
+	char **rechunk_rules;    /* n_rechunk_rules strings of -o rechunk=RULE */
+	size_t n_rechunk_rules;
 	/* n_unlimited names of -o unlimited=DIM: dimensions to be created unlimited */
 	char **unlimited;
 	size_t n_unlimited;

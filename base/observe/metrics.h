@@ -20,6 +20,8 @@
 	X(WRITTEN_BYTES, "written_bytes", "bytes", "", "Bytes accepted from writers.")         \
 	X(CHUNKS, "chunks", "", "plan", "Chunk reads started, by delivery plan.")              \
 	X(CHUNKS_MADE, "chunks_made", "", "", "Chunks decoded, encoded or framed.")            \
+	X(RECHUNK_READS, "rechunk_reads", "", "",                                              \
+	  "Chunks of the source read to assemble chunks of other shapes.")                     \
 	X(CACHE_HITS, "cache_hits", "", "cache", "Cache look-ups that found an entry.")        \
 	X(CACHE_MISSES, "cache_misses", "", "cache", "Cache look-ups that found no entry.")    \
 	X(ERRORS, "errors", "", "errno", "Requests answered with an error, by errno.")         \
@@ -68,6 +70,7 @@
 	X(CHUNK_VLEN, CHUNKS, "vlen")                                                          \
 	X(CHUNK_FIXED, CHUNKS, "fixed")                                                        \
 	X(CHUNKS_MADE, CHUNKS_MADE, "")                                                        \
+	X(RECHUNK_READS, RECHUNK_READS, "")                                                    \
 	X(HIT_DECODED, CACHE_HITS, "decoded")                                                  \
 	X(HIT_BLOCKS, CACHE_HITS, "blocks")                                                    \
 	X(HIT_DISK, CACHE_HITS, "disk")                                                        \

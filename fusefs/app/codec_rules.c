@@ -8,7 +8,7 @@
 
 #include "base/observe/log.h"
 #include "codecs/spec/var_pattern.h"
-#include "translate/diff/diff.h"
+#include "translate/model/chunk_rule.h"
 
 #define RULES_BYTES ((size_t)64 << 20)
 #define NAMES_MAX 128 /* names considered for a suggestion */
@@ -74,8 +74,11 @@ int fs_rules_init(const struct cfg *cfg, struct fs_rules *ret, struct err *e)
 			rc = codec_rules_bad("quantize", text, QUANTIZE_SYNTAX, rc, e);
 	}
 	if (rc == 0 && cfg->rw && cfg->command == CFG_MOUNT)
-		rc = diff_rules_check((const char *const *)cfg->chunk_rules, cfg->n_chunk_rules,
-				      NULL, e);
+		rc = chunk_rules_check("chunks", (const char *const *)cfg->chunk_rules,
+				       cfg->n_chunk_rules, NULL, e);
+	if (rc == 0)
+		rc = chunk_rules_check("rechunk", (const char *const *)cfg->rechunk_rules,
+				       cfg->n_rechunk_rules, NULL, e);
 	if (rc)
 		fs_rules_release(ret);
 	return rc;
@@ -121,31 +124,39 @@ static void warn_unmatched(const char *option, const char *text, const char *var
 		 near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
-void fs_rules_warn(const struct fs_rules *r, const struct cfg *cfg, const struct dataset *ds)
-{
-	for (uint32_t i = 0; r && i < r->filters.n; i++)
-		warn_unmatched("filter", cfg->filter_rules[i], r->filters.v[i].vars, ds);
-	for (uint32_t i = 0; r && i < r->quants.n; i++)
-		warn_unmatched("quantize", cfg->quantize_rules[i], r->quants.v[i].vars, ds);
-}
-
-void fs_chunks_warn(const struct cfg *cfg, const struct dataset *ds)
+/* warn_dims - if a rule for chunk lengths names a dimension that ds does not have. */
+static void warn_dims(const char *option, char *const *rules, size_t n_rules,
+		      const struct cfg *cfg, const struct dataset *ds)
 {
 	const char *names[NAMES_MAX], *near;
 	size_t n = 0, len;
 
 	for (uint32_t i = 0; i < ds->n_dims && n < NAMES_MAX; i++)
 		names[n++] = ds->dims[i].name;
-	for (size_t i = 0; i < cfg->n_chunk_rules; i++) {
-		const char *at = diff_rule_unknown(cfg->chunk_rules[i], ds, &len);
+	for (size_t i = 0; i < n_rules; i++) {
+		const char *at = chunk_rule_unknown(rules[i], ds, &len);
 		auto_free char *name = at ? strndup(at, len) : NULL;
 
 		if (!name)
 			continue;
 		near = cfg_nearest(name, names, n);
-		log_warn("-o chunks: no dimension '%s' in '%s'%s%s%s", name, cfg->shown,
+		log_warn("-o %s: no dimension '%s' in '%s'%s%s%s", option, name, cfg->shown,
 			 near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
 	}
+}
+
+void fs_rules_warn(const struct fs_rules *r, const struct cfg *cfg, const struct dataset *ds)
+{
+	for (uint32_t i = 0; r && i < r->filters.n; i++)
+		warn_unmatched("filter", cfg->filter_rules[i], r->filters.v[i].vars, ds);
+	for (uint32_t i = 0; r && i < r->quants.n; i++)
+		warn_unmatched("quantize", cfg->quantize_rules[i], r->quants.v[i].vars, ds);
+	warn_dims("rechunk", cfg->rechunk_rules, cfg->n_rechunk_rules, cfg, ds);
+}
+
+void fs_chunks_warn(const struct cfg *cfg, const struct dataset *ds)
+{
+	warn_dims("chunks", cfg->chunk_rules, cfg->n_chunk_rules, cfg, ds);
 }
 
 /* Checks whether rules can be followed at all. The effect of a rule on one array is decided by the

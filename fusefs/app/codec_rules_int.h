@@ -31,7 +31,8 @@ int fs_rules_check(const struct fs_rules *r, const struct cfg *cfg, struct err *
 /* fs_rules_count - number of variables of ds that match a rule's `vars`. */
 uint32_t fs_rules_count(const char *vars, const struct dataset *ds);
 
-/* fs_rules_warn - log a line for each rule that matches no variable of ds. */
+/* fs_rules_warn - log a line for each rule that matches no variable of ds, and each of -o rechunk=
+ * with a dimension that ds does not have. */
 void fs_rules_warn(const struct fs_rules *r, const struct cfg *cfg, const struct dataset *ds);
 /* fs_chunks_warn - log a line for each rule of -o chunks= with a dimension that ds does not
  * have. */

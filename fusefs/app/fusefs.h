@@ -18,6 +18,7 @@
 #include "translate/contract/view.h"
 
 struct chunkio_shared;
+struct rechunk_shared;
 struct fs_refs_table;
 struct fs_rw;
 struct status;
@@ -42,6 +43,8 @@ struct app {
 	const struct cfg *cfg;
 	const struct fs_rules *rules; /* cfg's */
 	struct chunkio_shared *shared; /* memory of all views; NULL: each has its own */
+	struct rechunk_shared *rechunk; /* memory for -o rechunk=; NULL without it */
+	uint32_t decode_threads; /* -o decode_threads=, or its default */
 	const struct source_ops *const *formats;
 	size_t n_formats;
 	const struct source_ops *zarr; /* sources whose converted view is a netCDF-4 file */
@@ -63,6 +66,11 @@ int app_prepare(const struct app *setup, struct err *e) NZ_MUST_USE;
 
 /* fs_source_options - the options of cfg that apply to sources. */
 void fs_source_options(const struct cfg *cfg, struct source_options *ret);
+
+/* fs_rechunk - with -o rechunk=, replace a source by the same in other chunks. opts: of the source.
+ * share: number of sources that share cfg's threads. On error *s is closed. */
+int fs_rechunk(const struct app *setup, const struct source_options *opts, uint32_t share,
+	       struct source **s, struct err *e) NZ_MUST_USE;
 
 /* fs_open - open source and view of a setup; a mirrored directory is a view without a source
  * (NULL). The caller owns both: close the view first, then the source. */
@@ -103,6 +111,7 @@ struct fs {
 	const char *path;           /* path or address of the source; borrowed */
 	char *folder;               /* of a pattern: the watched folder; otherwise NULL */
 	bool remote;                /* path is an address; set before requests */
+	bool cancels;               /* requests can be cancelled; set before requests */
 	/* seconds between checks whether a remote source changed; 0: never; set before requests */
 	uint32_t revalidate;
 	uint32_t max_read;          /* -o max_read=, 0: none; set before requests */

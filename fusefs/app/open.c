@@ -17,6 +17,7 @@
 #include "fusefs/mirror/view.h"
 #include "fusefs/write/writable.h"
 #include "translate/concat/concat.h"
+#include "translate/rechunk/rechunk.h"
 
 enum { NOTES_SHOWN = 20 };
 
@@ -57,6 +58,27 @@ static struct view_request want_of(const struct app *setup)
 				     .share = 1};
 }
 
+int fs_rechunk(const struct app *setup, const struct source_options *opts, uint32_t share,
+	       struct source **s, struct err *e)
+{
+	const struct cfg *cfg = setup->cfg;
+	const struct rechunk_options other = {
+		.rules = (const char *const *)cfg->rechunk_rules,
+		.n_rules = cfg->n_rechunk_rules,
+		.shared = setup->rechunk,
+		.threads = setup->decode_threads > share ? setup->decode_threads / share : 1,
+		.source = opts,
+	};
+	int rc;
+
+	if (cfg->n_rechunk_rules == 0)
+		return 0;
+	rc = setup->rechunk ? rechunk_open(*s, &other, s, e) : err_nomem(e);
+	if (rc < 0)
+		source_close(steal(s));
+	return rc;
+}
+
 /* open_once - open the source to be mounted, unless it is a mirror. */
 static int open_once(const struct app *setup, const struct cfg *cfg, struct source **ret_source,
 		     struct view **ret_view, struct err *e)
@@ -68,11 +90,14 @@ static int open_once(const struct app *setup, const struct cfg *cfg, struct sour
 
 	fs_source_options(cfg, &opts);
 	rc = fs_source(setup, cfg->source, &opts, &source, e);
+	if (rc == 0)
+		rc = fs_rechunk(setup, &opts, 1, &source, e);
 	if (rc < 0)
 		return rc;
-	want.nc = cfg->view == CFG_VIEW_AUTO
-			  ? concat_format(source) == setup->zarr && cfg->command != CFG_SERVE
-			  : cfg->view != CFG_VIEW_ZARR;
+	want.nc = cfg->view != CFG_VIEW_ZARR;
+	if (cfg->view == CFG_VIEW_AUTO)
+		want.nc = concat_format(rechunk_inner(source)) == setup->zarr &&
+			  cfg->command != CFG_SERVE;
 	rc = setup->view_open(source, cfg, &want, ret_view, e);
 	if (rc < 0) {
 		source_close(source);
@@ -253,6 +278,7 @@ int fs_open_served(struct fs *fs, const struct app *setup, struct err *e)
 		epochs_remote(fs->live, cfg->revalidate);
 	fs->path = cfg->shown;
 	fs->remote = cfg->remote;
+	fs->cancels = cfg->remote || cfg->n_rechunk_rules > 0;
 	fs->follows = epochs_first(fs->live)->view->follows;
 	return 0;
 }

@@ -221,12 +221,12 @@ static bool unmounted(const struct server *s)
 	return poll(&p, 1, 0) == 1 && (p.revents & (POLLERR | POLLHUP));
 }
 
-/* daemon_server_await_signal - wait for a signal of set; with remote sources also for an
- * unmount. */
+/* daemon_server_await_signal - wait for a signal of set; if requests can be cancelled, also
+ * for an unmount. */
 static int daemon_server_await_signal(const struct server *s, const sigset_t *set)
 {
 	/* confirmed writes must still be sent */
-	const bool looks = s->fs.remote && !s->fs.writes;
+	const bool looks = s->fs.cancels && !s->fs.writes;
 	const struct timespec often = {.tv_nsec = 200 * 1000 * 1000}, seldom = {.tv_sec = 10};
 	int sig;
 

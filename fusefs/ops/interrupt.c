@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* interrupt.c - tells whether the program still waits for a request that waits for a remote server.
+/* interrupt.c - tells whether the program still waits for a request that takes long, because it
+ * waits for a remote server or assembles chunks.
  *
  * The kernel reports an interrupt when the program gets a signal of any kind: the end of a child, a
  * profiler's timer, the scheduler of a language runtime. To cancel the request then would be an
@@ -72,7 +73,7 @@ static bool unwanted(void *arg)
 
 void ops_stop_begin(struct call *c)
 {
-	c->stops = c->fs->remote;
+	c->stops = c->fs->cancels;
 	if (c->stops)
 		cancel_begin_if(&c->stop, unwanted, c);
 }

@@ -157,7 +157,7 @@ extern const size_t cfg_n_ignored_options;
 int cfg_defaults(struct cfg *cfg, struct err *e) NZ_MUST_USE;
 
 /* cfg_set_options - parse the argument of one -o: options separated by commas; a backslash quotes
- * the next character. In the rules of -o filter=, quantize= and chunks= and the names of
+ * the next character. In the rules of -o filter=, quantize=, chunks= and rechunk= and the names of
  * unlimited=, a comma belongs to the value unless the text after it can only be another option, and
  * a backslash is kept except before a comma or a backslash. Returns 0; -EINVAL with the error;
  * -ENOMEM. */

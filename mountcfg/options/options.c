@@ -169,6 +169,10 @@ char ***cfg_option_strings(struct cfg *cfg, const struct cfg_option *o, size_t *
 		*ret_n = &cfg->n_chunk_rules;
 		return &cfg->chunk_rules;
 	}
+	if (o->field == FIELD(rechunk_rules)) {
+		*ret_n = &cfg->n_rechunk_rules;
+		return &cfg->rechunk_rules;
+	}
 	*ret_n = &cfg->n_unlimited;
 	return &cfg->unlimited;
 }
@@ -619,8 +623,8 @@ static const char *rule_value(const char *one, size_t n, const struct cfg_option
 	return *ret && ((*ret)->kind == OPT_RULE || (*ret)->kind == OPT_LIST) ? is + 1 : NULL;
 }
 
-/* is_length - true if the n bytes after a comma continue a rule of chunks=: "lat=24" or "lat=all",
- * unless lat is the name of an option. */
+/* is_length - true if the n bytes after a comma continue a rule of chunks= or rechunk=: "lat=24" or
+ * "lat=all", unless lat is the name of an option. */
 static bool is_length(const char *next, size_t n)
 {
 	const char *is = memchr(next, '=', n);
@@ -661,7 +665,8 @@ static bool options_ends(const char *one, size_t n, const char *next)
 
 	if (!value)
 		return true;
-	if (o->field == FIELD(chunk_rules) && is_length(next, strcspn(next, ",\\")))
+	if ((o->field == FIELD(chunk_rules) || o->field == FIELD(rechunk_rules)) &&
+	    is_length(next, strcspn(next, ",\\")))
 		return false;
 	return (o->words && options_is_word(o, value, n - (size_t)(value - one))) ||
 	       is_option(next);
@@ -820,6 +825,18 @@ static int settle_format(struct cfg *cfg, struct err *e)
 	return 0;
 }
 
+/* settle_rechunk - chunks of other shapes are read-only. */
+static int settle_rechunk(const struct cfg *cfg, struct err *e)
+{
+	if (cfg->n_rechunk_rules > 0 && cfg->rw && cfg->command == CFG_MOUNT)
+		return err_set(e, -EINVAL,
+			       "-o rechunk: chunks of other shapes are read-only: leave out %s%s",
+			       cfg->create ? "create" : "rw",
+			       cfg->create ? ", and use chunks= for the chunks of new variables"
+					   : ", or rechunk");
+	return 0;
+}
+
 /* settle_concat - concatenated files are read-only. */
 static int settle_concat(const struct cfg *cfg, struct err *e)
 {
@@ -860,6 +877,8 @@ int cfg_settle(struct cfg *cfg, struct err *e)
 		rc = settle_concat(cfg, e);
 	if (rc == 0)
 		rc = settle_classic(cfg, e);
+	if (rc == 0)
+		rc = settle_rechunk(cfg, e);
 	if (rc == 0)
 		rc = settle_root(cfg, e);
 	if (rc == 0)

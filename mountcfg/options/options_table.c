@@ -99,6 +99,10 @@ const struct cfg_option cfg_options[] = {
 	{"concat", OPT_TEXT, "DIM", FIELD(concat), NULL, 0, 0, GROUP_COMMON,
 	 "join all datasets of SOURCE, a quoted pattern ('y/*.nc') or a directory, along "
 	 "this dimension and show them as one"},
+	{"rechunk", OPT_RULE, NULL, FIELD(rechunk_rules), no_words, 0, 0, GROUP_COMMON,
+	 "[VARIABLE[&VARIABLE...],]DIM=N[,DIM=N...]: show variables in chunks of other "
+	 "lengths, assembled from those of SOURCE; N is a number or 'all': "
+	 "'time=all,lat=64,lon=64'. May be repeated"},
 	{"mode", OPT_WORD, "zarr", FIELD(mode), mode_words, 0, 0, GROUP_COMMON,
 	 "conventions of Zarr stores: zarr: for zarr-python, xarray and GDAL; nczarr: "
 	 "for netCDF-C (Zarr v2 only); noxarray: without dimension names "

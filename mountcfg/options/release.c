@@ -74,6 +74,7 @@ void cfg_release(struct cfg *cfg)
 	cfg_strings_free(cfg->filter_rules, cfg->n_filter_rules);
 	cfg_strings_free(cfg->quantize_rules, cfg->n_quantize_rules);
 	cfg_strings_free(cfg->chunk_rules, cfg->n_chunk_rules);
+	cfg_strings_free(cfg->rechunk_rules, cfg->n_rechunk_rules);
 	cfg_strings_free(cfg->unlimited, cfg->n_unlimited);
 	cfg_strings_free(cfg->files, cfg->n_files);
 	for (size_t i = 0; i < cfg->n_passed; i++)

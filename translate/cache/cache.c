@@ -487,6 +487,24 @@ bool cache_start(struct cache *c, uint32_t array, uint64_t linear, uint64_t byte
 	return mine;
 }
 
+bool cache_claim(struct cache *c, uint32_t array, uint64_t linear, struct cache_entry **ret)
+{
+	uint64_t hash = cache_hash_of(array, linear);
+	struct cache_entry *x = entry_new(c, array, linear, hash);
+	bool mine;
+
+	if (!x)
+		return false;
+	(void)pthread_mutex_lock(&c->lock);
+	mine = !cache_find_locked(c, array, linear, hash) && insert_locked(c, x);
+	(void)pthread_mutex_unlock(&c->lock);
+	if (mine)
+		*ret = x;
+	else
+		free(x);
+	return mine;
+}
+
 bool cache_has(struct cache *c, uint32_t array, uint64_t linear)
 {
 	LOCK_SCOPE(&c->lock);

@@ -32,9 +32,9 @@ struct cache_stats {
 /* cache_new - budget in bytes. The entry that was used last is kept even if it alone exceeds the
  * budget, because readers read a chunk in pieces. NULL if memory is short. */
 struct cache *cache_new(uint64_t budget);
-/* cache_of_remote - declare that entries come from a remote source: waiting callers can be
- * cancelled (base/os/cancel.h: -EINTR), and if the loading thread is cancelled, the next waiting
- * caller loads the chunk itself. Call it before the first cache_get. */
+/* cache_of_remote - declare that entries come from a remote source, or take long to make: waiting
+ * callers can be cancelled (base/os/cancel.h: -EINTR), and if the loading thread is cancelled, the
+ * next waiting caller loads the chunk itself. Call it before the first cache_get. */
 void cache_of_remote(struct cache *c);
 /* cache_bound - limit the entries that are being loaded to `loading` bytes, or to one entry: a
  * thread that needs memory for another one waits in cache_alloc. Only for caches whose flights need
@@ -65,6 +65,12 @@ int cache_get(struct cache *c, uint32_t array, uint64_t linear, struct cache_ent
  * cache or being loaded, if chunks that were prefetched and not requested yet take half of the
  * budget, or if memory is short. */
 bool cache_start(struct cache *c, uint32_t array, uint64_t linear, uint64_t bytes,
+		 struct cache_entry **ret) NZ_MUST_USE;
+
+/* cache_claim - begin a flight for a chunk that the caller makes together with another one. It does
+ * not count as prefetched. Never waits. Returns true if the caller has to load it, as after
+ * CACHE_LOAD; false if the chunk is in the cache or being loaded, or if memory is short. */
+bool cache_claim(struct cache *c, uint32_t array, uint64_t linear,
 		 struct cache_entry **ret) NZ_MUST_USE;
 
 /* cache_has - whether the chunk is in the cache or being loaded. It may be evicted right after. */

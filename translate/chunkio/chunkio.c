@@ -272,6 +272,7 @@ int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio
 	c->n_arrays = s->ds.n_arrays;
 	c->threads = opts->threads;
 	c->verify = opts->verify;
+	c->uncounted = opts->uncounted;
 	c->cache = cache_new(opts->cache_bytes);
 	if (c->cache)
 		cache_bound(c->cache, u64_max(opts->cache_bytes, LOADING_MIN));
@@ -288,7 +289,7 @@ int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio
 	}
 	if (rc == 0)
 		cache_join(c->cache, c->shared->pool);
-	if (rc == 0 && s->remote)
+	if (rc == 0 && (s->remote || s->cancels))
 		cache_of_remote(c->cache);
 	if (rc < 0)
 		chunkio_free(c);
@@ -474,7 +475,7 @@ int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t of
 	}
 	if (w.sized)
 		n = (size_t)u64_min(len, w.size - off);
-	if (off == 0)
+	if (off == 0 && !c->uncounted)
 		metrics_count(chunk_treatment_metric(chunk_treatment_of(&c->plans[array], &w)));
 	if (w.kind == DELIVER_MAKE) {
 		chunkio_hint(c, array, linear, PREFETCH_READ, said);

@@ -23,6 +23,8 @@ struct chunkio_options {
 	uint32_t ahead;        /* chunks to prefetch for a sequential reader */
 	bool verify;           /* if a checksum is cut off a chunk, verify it when the first bytes
 			        * are read: for copies, which do not have it any more */
+	bool uncounted;        /* its reads are not those of a mount's readers: the metrics do not
+				* count them by plan */
 };
 
 /* chunkio_shared_new - memory that all views of a mount share: cache_bytes for decoded chunks, and

@@ -31,7 +31,7 @@ struct chunkio {
 	struct source *source;
 	const struct plan *plans;
 	uint32_t n_arrays, threads;
-	bool verify;
+	bool verify, uncounted;
 	struct array_state *arrays;
 	struct cache *cache;
 	struct sizes *sizes;  /* of chunks whose delivery does not give a size */

@@ -121,6 +121,8 @@ struct source {
 	const struct source_ops *ops;
 	struct dataset ds;   /* frozen when open returns */
 	bool remote; /* bytes come over a slow connection: sequential readers call source_want */
+	bool cancels;        /* a read may take long, and returns -EINTR when it is cancelled
+			      * (base/os/cancel.h), also if the source is not remote */
 	char *shown;         /* source_at.path of the opened dataset; owned; NULL: not opened by
 			      * source_open_at */
 	uint64_t model_bytes; /* bytes of ds that were counted in the metrics */

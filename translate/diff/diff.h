@@ -27,15 +27,6 @@ struct diff_policy {
 	enum plan_format format;    /* of the target: determines the filters that have a name */
 };
 
-/* diff_rule_unknown - the first dimension of a rule of -o chunks= that ds does not have, *ret_len
- * bytes; NULL: it has all of them, or no dimensions. */
-const char *diff_rule_unknown(const char *rule, const struct dataset *ds, size_t *ret_len);
-
-/* diff_rules_check - whether n strings of -o chunks= are rules and, if ds is not NULL and has
- * dimensions, name only dimensions of it. Returns 0; -EINVAL with the reason. */
-int diff_rules_check(const char *const *rules, size_t n, const struct dataset *ds,
-		     struct err *e) NZ_MUST_USE;
-
 /* diff_observer - functions that are called before a change of the sink, with diff_job.arg. An
  * error ends the diff. Any may be NULL. */
 struct diff_observer {

@@ -14,131 +14,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/core/str.h"
 #include "codecs/spec/spec.h"
 #include "codecs/spec/var_pattern.h"
+#include "translate/model/chunk_rule.h"
 #include "translate/plan/plan.h"
 
 #define MIB ((uint64_t)1 << 20)
 #define TEXT_ELEM 16 /* assumed bytes of an element without a fixed size */
 #define DEFLATE_LEVEL 1
-
-/* ---- rules of -o chunks= ---- */
-
-/* rule_vars - the part of a rule in front of its lengths, *ret_len bytes; 0: it is for all. Returns
- * where the lengths begin. */
-static const char *rule_vars(const char *rule, size_t *ret_len)
-{
-	const char *comma = strchr(rule, ','), *equals = strchr(rule, '=');
-
-	*ret_len = 0;
-	if (!comma || !equals || equals < comma)
-		return rule;
-	*ret_len = (size_t)(comma - rule);
-	return comma + 1;
-}
-
-/* next_length - the next "dim=n" of a rule: *p moves on. 0: all of it. Returns 1; 0 at the end;
- * -EINVAL. */
-static int next_length(const char **p, const char **ret_name, size_t *ret_len, uint64_t *ret)
-{
-	const char *text = *p, *end = strchr(text, ','), *equals;
-
-	if (*text == '\0')
-		return 0;
-	end = end ? end : text + strlen(text);
-	equals = memchr(text, '=', (size_t)(end - text));
-	if (!equals || equals == text)
-		return -EINVAL;
-	*ret_name = text;
-	*ret_len = (size_t)(equals - text);
-	equals++;
-	*p = *end ? end + 1 : end;
-	if (end - equals == 3 && memcmp(equals, "all", 3) == 0) {
-		*ret = 0;
-		return 1;
-	}
-	if (str_u64(equals, (size_t)(end - equals), (uint64_t)1 << 40, ret) < 0 || *ret == 0)
-		return -EINVAL;
-	return *end && end[1] == '\0' ? -EINVAL : 1;
-}
-
-static bool dim_known(const struct dataset *ds, const char *name, size_t len)
-{
-	for (uint32_t i = 0; i < ds->n_dims; i++)
-		if (strlen(ds->dims[i].name) == len && memcmp(ds->dims[i].name, name, len) == 0)
-			return true;
-	return ds->n_dims == 0;
-}
-
-int diff_rules_check(const char *const *rules, size_t n, const struct dataset *ds,
-		     struct err *e)
-{
-	for (size_t i = 0; i < n; i++) {
-		const char *name = NULL, *p;
-		size_t len = 0;
-		uint64_t v;
-		int rc = 0, some = 0;
-
-		p = rule_vars(rules[i], &len);
-		if (len > 0)
-			rc = codec_vars_check(rules[i], len, e);
-		if (rc < 0)
-			return err_wrap(e, rc, "-o chunks=%.60s", rules[i]);
-		while ((rc = next_length(&p, &name, &len, &v)) > 0) {
-			some++;
-			if (ds && !dim_known(ds, name, len))
-				return err_set(e, -EINVAL,
-					       "-o chunks=%.60s: there is no dimension '%.*s'",
-					       rules[i], (int)u64_min(len, 60), name);
-		}
-		if (rc < 0 || some == 0)
-			return err_set(e, -EINVAL,
-				       "-o chunks=%.60s: write [VARIABLES,]DIMENSION=LENGTH"
-				       "[,DIMENSION=LENGTH...] with numbers or 'all', as in "
-				       "'time=24,lat=all'",
-				       rules[i]);
-	}
-	return 0;
-}
-
-const char *diff_rule_unknown(const char *rule, const struct dataset *ds, size_t *ret_len)
-{
-	const char *p = rule_vars(rule, ret_len), *name;
-	uint64_t v;
-
-	while (next_length(&p, &name, ret_len, &v) > 0)
-		if (!dim_known(ds, name, *ret_len))
-			return name;
-	return NULL;
-}
-
-/* policy_ruled - set the lengths of rules that name the variable, or are for every one; later rules
- * take precedence. */
-static void policy_ruled(const struct diff *p, const struct ds_array *a, const char *path,
-			 enum codec_vars_match kind, uint64_t *chunk, bool *said)
-{
-	const struct diff_policy *policy = p->job->policy;
-
-	for (size_t i = 0; i < policy->n_chunks; i++) {
-		const char *name, *rule = policy->chunks[i];
-		size_t len;
-		uint64_t v;
-		const char *at = rule_vars(rule, &len);
-
-		if ((len ? codec_vars_match(rule, len, path) : CODEC_VARS_EVERY) != kind)
-			continue;
-		while (next_length(&at, &name, &len, &v) > 0)
-			for (uint32_t d = 0; d < a->rank; d++) {
-				const char *dim = p->now->dims[a->dims[d]].name;
-
-				if (strlen(dim) != len || memcmp(dim, name, len) != 0)
-					continue;
-				chunk[d] = v ? v : u64_max(a->shape[d], 1);
-				said[d] = true;
-			}
-	}
-}
 
 /* ---- default chunks ---- */
 
@@ -222,8 +105,10 @@ static int policy_chunks(struct diff *p, const struct ds_array *a, const char *p
 	if (!chunk)
 		return err_nomem(e);
 	if (!own)
-		policy_ruled(p, a, path, CODEC_VARS_EVERY, chunk, said);
-	policy_ruled(p, a, path, CODEC_VARS_NAMED, chunk, said);
+		chunk_rules_apply(policy->chunks, policy->n_chunks, p->now, a, path,
+				  CODEC_VARS_EVERY, chunk, said);
+	chunk_rules_apply(policy->chunks, policy->n_chunks, p->now, a, path, CODEC_VARS_NAMED,
+			  chunk, said);
 	for (uint32_t i = 0; i < a->rank; i++) {
 		lens[i] = u64_max(a->shape[i], 1);
 		some |= said[i];

@@ -4,6 +4,7 @@
 #include "tests/unit/translate/diff/diff_fake.h"
 
 #include "codecs/spec/spec.h"
+#include "translate/model/chunk_rule.h"
 
 static const struct codec_spec specs[] = {
 	{.h5_id = CODEC_SHUFFLE, .n_params = 1, .params = (const uint32_t[]){2}, .name = ""},
@@ -422,10 +423,10 @@ static void test_rules_check(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-		assert_int_equal(diff_rules_check(&bad[i], 1, NULL, &e), -EINVAL);
-	assert_int_equal(diff_rules_check(good, ARRAY_LEN(good), NULL, &e), 0);
-	assert_int_equal(diff_rules_check(&rule, 1, &m->base.ds, &e), 0);
-	assert_int_equal(diff_rules_check(good, 1, &m->base.ds, &e), -EINVAL);
+		assert_int_equal(chunk_rules_check("chunks", &bad[i], 1, NULL, &e), -EINVAL);
+	assert_int_equal(chunk_rules_check("chunks", good, ARRAY_LEN(good), NULL, &e), 0);
+	assert_int_equal(chunk_rules_check("chunks", &rule, 1, &m->base.ds, &e), 0);
+	assert_int_equal(chunk_rules_check("chunks", good, 1, &m->base.ds, &e), -EINVAL);
 	assert_string_equal(e.msg, "-o chunks=time=24: there is no dimension 'time'");
 	model_free(m);
 }

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* model.c - the dataset in other chunk lengths. Parts that do not change are the inner dataset's,
+ * which stays open as long. */
+#include "translate/rechunk/rechunk_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "translate/chunkio/fill_chunk.h"
+#include "translate/model/chunk_rule.h"
+
+#define NOTE_MAX 400
+#define MIB ((uint64_t)1 << 20)
+#define PATH_MAX_BYTES ((size_t)1 << 20)
+
+/* slowest - the array whose inner chunks are decoded most often by one complete read. */
+struct slowest {
+	uint32_t array;
+	uint64_t passes, band; /* band: bytes */
+	uint32_t others;       /* arrays that need several passes, too */
+};
+
+static int model_full(struct rechunk *r, struct err *e)
+{
+	return arena_full(&r->base.ds.arena, e, "the dataset in other chunks");
+}
+
+static int copy_model(struct rechunk *r, struct err *e)
+{
+	const struct dataset *from = &r->inner->ds;
+	struct dataset *ds = &r->base.ds;
+
+	ds->format = from->format;
+	ds->st = from->st;
+	ds->n_groups = from->n_groups;
+	ds->n_arrays = from->n_arrays;
+	ds->n_dims = from->n_dims;
+	ds->n_notes = from->n_notes;
+	ds->notes = from->notes;
+	ds->groups = from->groups;
+	ds->dims = from->dims;
+	ds->lost = from->lost;
+	ds->n_unreadable = from->n_unreadable;
+	ds->arrays = arena_copy(&ds->arena, from->arrays, ds->n_arrays * sizeof(*ds->arrays));
+	if (!ds->arrays && ds->n_arrays > 0)
+		return model_full(r, e);
+	r->arrays = alloc_array(ds->n_arrays, sizeof(*r->arrays));
+	return r->arrays ? 0 : err_nomem(e);
+}
+
+static int model_note(struct rechunk *r, struct err *e, const char *fmt, ...) NZ_PRINTF(3, 4);
+
+static int model_note(struct rechunk *r, struct err *e, const char *fmt, ...)
+{
+	struct dataset *ds = &r->base.ds;
+	const char **notes = arena_alloc(&ds->arena, (size_t)ds->n_notes + 1, sizeof(*notes));
+	char text[NOTE_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap); /* a long note is cut */
+	va_end(ap);
+	if (!notes)
+		return model_full(r, e);
+	for (uint32_t i = 0; i < ds->n_notes; i++)
+		notes[i] = ds->notes[i];
+	notes[ds->n_notes] = arena_strdup(&ds->arena, text);
+	if (!notes[ds->n_notes])
+		return model_full(r, e);
+	ds->notes = notes;
+	ds->n_notes++;
+	return 0;
+}
+
+/* lengths - the chunk lengths that rules set for an array. Returns whether they are others. */
+static bool lengths(const struct dataset *ds, const struct ds_array *a, const char *path,
+		    const struct rechunk_options *opts, uint64_t *chunk)
+{
+	bool said[DS_RANK_MAX] = {false}, others = false;
+
+	memcpy(chunk, a->chunk, a->rank * sizeof(*chunk));
+	chunk_rules_apply(opts->rules, opts->n_rules, ds, a, path, CODEC_VARS_EVERY, chunk,
+			  said);
+	chunk_rules_apply(opts->rules, opts->n_rules, ds, a, path, CODEC_VARS_NAMED, chunk,
+			  said);
+	for (uint32_t d = 0; d < a->rank; d++) {
+		/* HDF5 has no chunk longer than a dimension that cannot grow */
+		if (said[d] && !ds->dims[a->dims[d]].unlimited)
+			chunk[d] = u64_min(chunk[d], u64_max(a->shape[d], 1));
+		others |= chunk[d] != a->chunk[d];
+	}
+	return others;
+}
+
+/* reason - why chunks are decoded, for `info`. NULL: memory is short. */
+static const char *reason(struct rechunk *r, const struct ds_array *in)
+{
+	const char *text;
+	struct buf b;
+
+	buf_init(&b, NOTE_MAX);
+	buf_puts(&b, "rechunk: assembled from chunks of ");
+	for (uint32_t d = 0; d < in->rank; d++)
+		buf_printf(&b, "%s%" PRIu64, d > 0 ? "x" : "", in->chunk[d]);
+	buf_putc(&b, '\0');
+	text = arena_strdup(&r->base.ds.arena,
+			    buf_ok(&b) ? (const char *)b.data : "rechunk: assembled");
+	buf_release(&b);
+	return text;
+}
+
+/* change - give an array other chunks. */
+static int change(struct rechunk *r, struct ds_array *a, const uint64_t *chunk,
+		  const struct rechunk_options *opts, struct err *e)
+{
+	const struct ds_array *in = &r->inner->ds.arrays[a - r->base.ds.arrays];
+	struct dataset *ds = &r->base.ds;
+	uint64_t most = opts->source->max_chunk_bytes;
+	int rc;
+
+	if (dt_is_vlen(&a->type))
+		most = u64_min(most, FRAME_BYTES_MAX);
+	a->chunk = arena_copy(&ds->arena, chunk, a->rank * sizeof(*chunk));
+	if (!a->chunk)
+		return model_full(r, e);
+	rc = ds_array_finish(ds, a, most, e);
+	if (rc == -ERANGE)
+		return err_wrap(e, rc, "-o rechunk: use smaller lengths");
+	if (rc < 0)
+		return rc;
+	if (a->n_chunks / 8 > opts->source->max_index_bytes)
+		return err_set(e, -ERANGE,
+			       "-o rechunk: use larger lengths: array '%s' would have %" PRIu64
+			       " chunks, and the index of a variable holds %" PRIu64
+			       " (a quarter of memory=)",
+			       a->name, a->n_chunks, opts->source->max_index_bytes * 8);
+	a->convert = reason(r, in);
+	if (!a->convert)
+		return model_full(r, e);
+	if (!dt_is_vlen(&a->type))
+		a->access = DS_CONVERT;
+	a->chain = (struct codec_chain){.n = 0};
+	a->checksum = false;
+	a->layout = DS_CHUNKED;
+	a->uniform = true;
+	a->key = 0; /* another name of the object may have another rule */
+	return 0;
+}
+
+/* one_array - returns 1 if the array changes, 0 if it stays. */
+static int one_array(struct rechunk *r, uint32_t array, const char *path,
+		     const struct rechunk_options *opts, struct err *e)
+{
+	struct ds_array *a = &r->base.ds.arrays[array];
+	const struct ds_array *in = &r->inner->ds.arrays[array];
+	uint64_t chunk[DS_RANK_MAX];
+	struct err why = ERR_INIT;
+	int rc;
+
+	if (a->rank == 0 || a->unreadable || !lengths(&r->base.ds, a, path, opts, chunk))
+		return 0;
+	rc = change(r, a, chunk, opts, &why);
+	if (rc == 0)
+		return 1;
+	*a = *in;
+	if (rc == -ERANGE && opts->source->keep_going)
+		return model_note(r, e, "%s: it keeps its chunks", why.msg);
+	*e = why;
+	return rc;
+}
+
+/* note_slow - say what a complete read costs if memory does not hold a band. */
+static int note_slow(struct rechunk *r, const struct slowest *x, struct err *e)
+{
+	const struct ds_array *a = &r->base.ds.arrays[x->array];
+	struct buf path, others;
+	const char *text;
+	int rc;
+
+	if (x->passes < 2)
+		return 0;
+	buf_init(&path, PATH_MAX_BYTES);
+	buf_init(&others, NOTE_MAX);
+	text = ds_array_path_text(&r->base.ds, x->array, &path);
+	if (x->others > 0)
+		buf_printf(&others, " (fewer times for %" PRIu32 " other variables)",
+			   x->others);
+	rc = model_note(r, e,
+			"rechunk: a complete read of '%.160s' decodes each chunk of the source "
+			"%" PRIu64 " times%.*s: with memory=%" PRIu64 "M it does so once",
+			text ? text : a->name, x->passes, (int)others.len,
+			(const char *)others.data,
+			x->band / MIB * RECHUNK_RUN_PART + RECHUNK_RUN_PART);
+	buf_release(&path);
+	buf_release(&others);
+	return rc;
+}
+
+int rechunk_model(struct rechunk *r, const struct rechunk_options *opts, struct err *e)
+{
+	struct dataset *ds = &r->base.ds;
+	struct slowest slow = {.passes = 0};
+	struct buf path;
+	int rc = copy_model(r, e), n = 0;
+
+	buf_init(&path, PATH_MAX_BYTES);
+	for (uint32_t i = 0; i < ds->n_arrays && rc >= 0; i++) {
+		const char *text = ds_array_path_text(ds, i, &path);
+		uint64_t passes, band;
+
+		rc = text ? one_array(r, i, text, opts, e) : err_nomem(e);
+		if (rc <= 0)
+			continue;
+		r->arrays[i].changed = true;
+		n = 1;
+		passes = rechunk_passes(&r->inner->ds.arrays[i], &ds->arrays[i],
+					r->shared->run_bytes, &band);
+		slow.others += passes > 1;
+		if (passes > slow.passes)
+			slow = (struct slowest){i, passes, band, slow.others};
+	}
+	buf_release(&path);
+	slow.others -= slow.passes > 1;
+	if (rc >= 0)
+		rc = note_slow(r, &slow, e);
+	return rc < 0 ? rc : n;
+}
