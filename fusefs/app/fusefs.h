@@ -52,7 +52,7 @@ struct app {
 	int (*view_open)(struct source *s, const struct cfg *cfg,
 			 const struct view_request *want, struct view **ret, struct err *e);
 	const struct fs_rw *rw; /* fusefs/write/writable.h */
-	const struct fs_refs_table *refs; /* fusefs/cmd/refs.h */
+	const struct fs_refs_table *refs; /* fusefs/cmd/refs/refs.h */
 	void (*versions)(struct buf *text); /* append the output of --version */
 	const struct fs_remote *remote; /* fusefs/app/remote.h */
 	/* forget - wipe the secrets of cfg in a process that opens no source. */
