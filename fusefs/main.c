@@ -253,6 +253,7 @@ static int main_refs_add(struct refs_set *set, const struct fs_refs_dataset *d,
 {
 	const struct refs_options opts = {
 		.address = d->address,
+		.folder = d->folder,
 		.inlined = cfg->refs.inlined,
 		.max_inline = INLINE_MAX,
 		.progress = d->progress,

@@ -105,6 +105,8 @@ int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struc
 /* refs_options - options for the references of one dataset. */
 struct refs_options {
 	const char *address;   /* address of the source for readers of the references */
+	const char *folder;    /* of a source of many files: the local directory that readers find
+				* at `address`; NULL: files keep their own paths */
 	bool inlined;          /* store chunks inline that cannot be passed unchanged; else an
 				* array with such chunks is an error that names it */
 	uint64_t max_inline;   /* largest inline chunk, in bytes */

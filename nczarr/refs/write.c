@@ -92,6 +92,36 @@ static int put_docs(struct refs_write_walk *w, bool is_array, uint32_t ord, stru
 	return rc ? rc : put_nul(&w->dir, e);
 }
 
+/* put_url - set w->url from w->key. full: the key is an address or path of its own. */
+static int put_url(struct refs_write_walk *w, bool full, struct err *e)
+{
+	const char *key = w->key.data ? (const char *)w->key.data : "";
+	size_t len = w->key.len;
+	const char *folder = w->opts->folder;
+	const size_t n = folder ? strlen(folder) : 0;
+
+	buf_clear(&w->url);
+	if (full && folder) { /* the key becomes one below the address */
+		if (len <= n || strncmp(key, folder, n) != 0 ||
+		    (key[n] != '/' && folder[n - 1] != '/'))
+			return err_set(e, -EINVAL, "'%.*s' is not below '%s', which -o address "
+						   "replaces",
+				       (int)u64_min(len, 200), key, folder);
+		key += n + (key[n] == '/');
+		len = w->key.len - (size_t)(key - (const char *)w->key.data);
+		full = false;
+	}
+	if (!full)
+		buf_puts(&w->url, w->opts->address);
+	if (!full && len > 0 && (w->url.len == 0 || w->url.data[w->url.len - 1] != '/'))
+		buf_putc(&w->url, '/');
+	if (full || !w->encode)
+		buf_put(&w->url, key, len);
+	else
+		url_encode(&w->url, key, len, true);
+	return 0;
+}
+
 /* find_url - set w->url for a chunk that is stored as presented. -EOPNOTSUPP: external readers
  * cannot locate it. */
 static int find_url(struct refs_write_walk *w, uint32_t array, uint64_t linear,
@@ -104,15 +134,9 @@ static int find_url(struct refs_write_walk *w, uint32_t array, uint64_t linear,
 	rc = source_place(w->s, array, linear, ref, &at, e);
 	if (rc)
 		return rc;
-	buf_clear(&w->url);
-	if (!at.full)
-		buf_puts(&w->url, w->opts->address);
-	if (!at.full && w->key.len > 0)
-		buf_putc(&w->url, '/');
-	if (at.full || !w->encode)
-		buf_put(&w->url, w->key.data, w->key.len);
-	else
-		url_encode(&w->url, (const char *)w->key.data, w->key.len, true);
+	rc = put_url(w, at.full, e);
+	if (rc)
+		return rc;
 	rc = put_nul(&w->url, e);
 	*ret = (struct refs_chunk){.url = (const char *)w->url.data,
 				   .whole = at.whole,

@@ -23,6 +23,7 @@
 #include "fusefs/cmd/commands.h"
 #include "fusefs/cmd/refs/refs_int.h"
 #include "fusefs/mirror/view.h"
+#include "translate/concat/concat.h"
 
 #define HEAD_BYTES 4096 /* of an existing file */
 
@@ -135,19 +136,28 @@ static void show_chunks(void *arg, uint64_t done, uint64_t all)
 
 static int refs_one(const struct refs_job *j, struct err *e)
 {
+	const struct cfg *cfg = j->setup->cfg;
+	/* without an address, the files of a concatenation keep their own paths */
+	auto_free char *folder = cfg->concat && cfg->refs.address ? concat_folder(cfg->source)
+								   : NULL;
 	struct refs_shown shown = {.job = j};
 	struct fs_refs_dataset d = {.address = j->address,
+				    .folder = folder,
 				    .group = "",
 				    .progress = show_chunks,
 				    .progress_arg = &shown};
-	int fd = -1, rc = fs_open_quietly(j->setup, &d.source, &d.view, e);
+	int fd = -1, rc = 0;
 
+	if (cfg->concat && cfg->refs.address && !folder)
+		rc = err_nomem(e);
+	if (rc == 0)
+		rc = fs_open_quietly(j->setup, &d.source, &d.view, e);
 	if (rc < 0)
 		return rc;
 	rc = refs_open_output(j, &shown.set, &fd, e);
 	if (rc == 0) {
 		progress_begin(&shown.progress);
-		rc = j->table->add(shown.set, &d, j->setup->cfg, e);
+		rc = j->table->add(shown.set, &d, cfg, e);
 		progress_end(&shown.progress);
 	}
 	if (rc == 0)

@@ -13,6 +13,7 @@ struct fs_refs_dataset {
 	struct source *source;
 	struct view *view;
 	const char *address; /* of the source, as readers reach it */
+	const char *folder;  /* as in struct refs_options; NULL */
 	uint64_t number;     /* its position in the output */
 	const char *group;   /* of the output; "": the root */
 	/* as struct refs_options; NULL: not wanted */
