@@ -15,7 +15,7 @@
 #include "fusefs/cmd/check/check.h"
 #include "fusefs/app/fusefs.h"
 #include "fusefs/daemon/mounter.h"
-#include "fusefs/cmd/refs.h"
+#include "fusefs/cmd/refs/refs.h"
 #include "fusefs/app/remote.h"
 #include "fusefs/write/writable.h"
 #include "fusefs/cmd/commands.h"
@@ -263,30 +263,32 @@ static struct fs_rw fs_rw_table(void)
 
 #define INLINE_MAX ((uint64_t)64 << 20) /* bytes of a chunk that is put into a document */
 
-static struct refs_options refs_of(const struct cfg *cfg, const char *address)
+static int main_refs_add(struct refs_set *set, const struct fs_refs_dataset *d,
+			 const struct cfg *cfg, struct err *e)
 {
-	return (struct refs_options){
-		.address = address,
+	const struct refs_options opts = {
+		.address = d->address,
+		.folder = d->folder,
 		.inlined = cfg->refs.inlined,
 		.max_inline = INLINE_MAX,
+		.progress = d->progress,
+		.progress_arg = d->progress_arg,
 	};
+
+	return refs_set_add(set, d->number, d->group, d->source, d->view, &opts, e);
 }
 
-static int main_write_json(struct source *s, struct view *v, const struct cfg *cfg,
-			   const char *address, int fd, struct err *e)
-{
-	const struct refs_options opts = refs_of(cfg, address);
-
-	return refs_json(s, v, &opts, fd, e);
-}
-
-static int main_write_parquet(struct source *s, struct view *v, const struct cfg *cfg,
-			      const char *address, const char *dir, struct err *e)
-{
-	const struct refs_options opts = refs_of(cfg, address);
-
-	return refs_parquet(s, v, &opts, dir, e);
-}
+static const struct fs_refs_table refs_table = {
+	.format = &refs_source_ops,
+	.json = refs_set_json,
+	.parquet = refs_set_parquet,
+	.add = main_refs_add,
+	.pass = refs_set_pass,
+	.broken = refs_set_broken,
+	.bytes = refs_set_bytes,
+	.end = refs_set_end,
+	.free = refs_set_free,
+};
 
 /* name_virtual - name of the virtual file, also if the path ends in "." or "..". */
 static void name_virtual(const char *path, char out[NAME_BYTES])
@@ -362,11 +364,9 @@ int main(int argc, char **argv)
 	struct fs_rules rules = {0};
 	struct err e = ERR_INIT;
 	const struct fs_rw rw = fs_rw_table();
-	const struct fs_refs_table refs = {.json = main_write_json,
-					   .parquet = main_write_parquet};
 	struct app setup = {
 		.rw = &rw,
-		.refs = &refs,
+		.refs = &refs_table,
 		.cfg = &cfg,
 		.rules = &rules,
 		.formats = formats,

@@ -102,13 +102,19 @@ int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struc
 
 /* ---- references to chunks (kerchunk's) ---- */
 
-/* refs_options - options of a reference file. */
+/* refs_options - options for the references of one dataset. */
 struct refs_options {
 	const char *address;   /* address of the source for readers of the references */
+	const char *folder;    /* of a source of many files: the local directory that readers find
+				* at `address`; NULL: files keep their own paths */
 	bool inlined;          /* store chunks inline that cannot be passed unchanged; else an
 				* array with such chunks is an error that names it */
 	uint64_t max_inline;   /* largest inline chunk, in bytes */
-	uint64_t records;      /* Parquet: references per file; 0: 100,000 */
+	uint64_t records;      /* refs_parquet: references per file; 0: 100,000 */
+	/* progress - called now and then by the thread that writes: `done` of `all` chunks of the
+	 * grids were looked at. NULL: not. */
+	void (*progress)(void *arg, uint64_t done, uint64_t all);
+	void *progress_arg;
 };
 
 /* refs_json - write references to all chunks of a source, presented as a Zarr v2 store: kerchunk's
@@ -118,6 +124,40 @@ int refs_json(struct source *s, struct view *v, const struct refs_options *opts,
 	      struct err *e) NZ_MUST_USE;
 int refs_parquet(struct source *s, struct view *v, const struct refs_options *opts,
 		 const char *dir, struct err *e) NZ_MUST_USE;
+
+/* refs_set - references of several datasets, as one hierarchy with a group for each of them.
+ *
+ * Several threads add datasets at the same time. The output has them in the order of their numbers,
+ * so that it does not depend on the threads. A thread holds at most the metadata of its dataset (of
+ * JSON, 256 KiB and an inline chunk) until the datasets before it are written. */
+struct refs_set;
+
+/* refs_set_json - begin a JSON document on fd, which is borrowed. */
+int refs_set_json(int fd, struct refs_set **ret, struct err *e) NZ_MUST_USE;
+/* refs_set_parquet - begin a directory of Parquet files, which must not exist. records: references
+ * per file; 0: 100,000. */
+int refs_set_parquet(const char *dir, uint64_t records, struct refs_set **ret,
+		     struct err *e) NZ_MUST_USE;
+/* refs_set_add - add a dataset.
+ * number  its position: each number from 0 on is added or passed exactly once, by threads that take
+ *         them in ascending order
+ * group   path of its group, "a/b.nc"; "": the root, of a set with one dataset
+ * v       view of s, as for refs_json
+ * Returns 0, or a negative errno. Then the set has nothing of the dataset and can go on with others,
+ * unless refs_set_broken. */
+int refs_set_add(struct refs_set *set, uint64_t number, const char *group, struct source *s,
+		 struct view *v, const struct refs_options *opts, struct err *e) NZ_MUST_USE;
+/* refs_set_pass - go on without the dataset of a number. */
+void refs_set_pass(struct refs_set *set, uint64_t number);
+/* refs_set_broken - the error after which the output cannot be completed; 0: there is none. */
+int refs_set_broken(struct refs_set *set, struct err *e);
+/* refs_set_bytes - bytes of the document so far. */
+uint64_t refs_set_bytes(struct refs_set *set);
+/* refs_set_end - complete the output. All numbers were added or passed. Parquet files are on stable
+ * storage then. */
+int refs_set_end(struct refs_set *set, struct err *e) NZ_MUST_USE;
+/* refs_set_free - also after an error; NULL is allowed. */
+void refs_set_free(struct refs_set *set);
 
 /* remote_opener - opens remote files that reference files name; set once by main before sources
  * are opened. */

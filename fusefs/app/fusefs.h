@@ -54,7 +54,7 @@ struct app {
 	int (*view_open)(struct source *s, const struct cfg *cfg,
 			 const struct view_request *want, struct view **ret, struct err *e);
 	const struct fs_rw *rw; /* fusefs/write/writable.h */
-	const struct fs_refs_table *refs; /* fusefs/cmd/refs.h */
+	const struct fs_refs_table *refs; /* fusefs/cmd/refs/refs.h */
 	/* forget - wipe the secrets of cfg in a process that opens no source. */
 	void (*forget)(void);
 	/* prepare - must run in the server before it starts threads. NULL: nothing to do. */

@@ -13,6 +13,7 @@
 #include "nczarr/view/view.h"
 
 #define PATH_LONG ((size_t)1 << 20)
+#define PROGRESS_CHUNKS 4096 /* between two reports */
 
 struct refs_write_walk {
 	struct source *s;
@@ -20,6 +21,10 @@ struct refs_write_walk {
 	const struct refs_options *opts;
 	const struct refs_out *out;
 	const struct zr_visible *shown;
+	const char *group;   /* of the dataset */
+	bool out_failed;     /* a function of `out` returned an error */
+	uint64_t done, all;  /* chunks */
+	uint64_t next;       /* value of done + at for the next report */
 	bool encode;     /* the address is a URL: keys are percent-encoded */
 	struct buf dir;  /* key of a group or array with '/' at its end, or "" */
 	struct buf text; /* of a document, or an inline chunk */
@@ -36,19 +41,28 @@ static int put_nul(struct buf *b, struct err *e)
 	return 0;
 }
 
+/* from_out - the result of a function of `out`. */
+static int from_out(struct refs_write_walk *w, int rc)
+{
+	w->out_failed |= rc < 0;
+	return rc;
+}
+
 /* set_dir - w->dir for a group or an array. */
 static int set_dir(struct refs_write_walk *w, bool is_array, uint32_t ord, struct err *e)
 {
 	const struct dataset *ds = &w->s->ds;
 
 	buf_clear(&w->dir);
+	buf_puts(&w->dir, w->group);
 	if (is_array)
 		ds_array_path(ds, ord, &w->dir);
 	else
 		ds_group_path(ds, ord, &w->dir);
-	if (buf_ok(&w->dir) && w->dir.len > 0) /* "/a/b" to "a/b" */
+	/* "/a/b" to "a/b", "/" to "" */
+	if (buf_ok(&w->dir) && w->dir.len > 0 && w->dir.data[0] == '/')
 		memmove(w->dir.data, w->dir.data + 1, --w->dir.len);
-	if (w->dir.len > 0)
+	if (buf_ok(&w->dir) && w->dir.len > 0 && w->dir.data[w->dir.len - 1] != '/')
 		buf_putc(&w->dir, '/');
 	return put_nul(&w->dir, e);
 }
@@ -62,6 +76,8 @@ static int put_docs(struct refs_write_walk *w, bool is_array, uint32_t ord, stru
 	for (uint32_t i = 0; rc == 0 && i < docs->n; i++) {
 		const struct zr_node n = {.kind = ZR_DOC, .doc = docs->doc[i], .ord = ord};
 
+		if (zr_doc_of_all(n.doc) && !w->out->all)
+			continue;
 		buf_clear(&w->text);
 		rc = zr_view_file(w->v, &n, &w->text, e);
 		w->dir.len = keep;
@@ -69,11 +85,41 @@ static int put_docs(struct refs_write_walk *w, bool is_array, uint32_t ord, stru
 		if (rc == 0)
 			rc = put_nul(&w->dir, e);
 		if (rc == 0)
-			rc = w->out->doc(w->out->arg, (const char *)w->dir.data, &w->text,
-					 zr_doc_of_all(n.doc), e);
+			rc = from_out(w, w->out->doc(w->out->arg, (const char *)w->dir.data,
+						     &w->text, e));
 	}
 	w->dir.len = keep;
 	return rc ? rc : put_nul(&w->dir, e);
+}
+
+/* put_url - set w->url from w->key. full: the key is an address or path of its own. */
+static int put_url(struct refs_write_walk *w, bool full, struct err *e)
+{
+	const char *key = w->key.data ? (const char *)w->key.data : "";
+	size_t len = w->key.len;
+	const char *folder = w->opts->folder;
+	const size_t n = folder ? strlen(folder) : 0;
+
+	buf_clear(&w->url);
+	if (full && folder) { /* the key becomes one below the address */
+		if (len <= n || strncmp(key, folder, n) != 0 ||
+		    (key[n] != '/' && folder[n - 1] != '/'))
+			return err_set(e, -EINVAL, "'%.*s' is not below '%s', which -o address "
+						   "replaces",
+				       (int)u64_min(len, 200), key, folder);
+		key += n + (key[n] == '/');
+		len = w->key.len - (size_t)(key - (const char *)w->key.data);
+		full = false;
+	}
+	if (!full)
+		buf_puts(&w->url, w->opts->address);
+	if (!full && len > 0 && (w->url.len == 0 || w->url.data[w->url.len - 1] != '/'))
+		buf_putc(&w->url, '/');
+	if (full || !w->encode)
+		buf_put(&w->url, key, len);
+	else
+		url_encode(&w->url, key, len, true);
+	return 0;
 }
 
 /* find_url - set w->url for a chunk that is stored as presented. -EOPNOTSUPP: external readers
@@ -88,15 +134,9 @@ static int find_url(struct refs_write_walk *w, uint32_t array, uint64_t linear,
 	rc = source_place(w->s, array, linear, ref, &at, e);
 	if (rc)
 		return rc;
-	buf_clear(&w->url);
-	if (!at.full)
-		buf_puts(&w->url, w->opts->address);
-	if (!at.full && w->key.len > 0)
-		buf_putc(&w->url, '/');
-	if (at.full || !w->encode)
-		buf_put(&w->url, w->key.data, w->key.len);
-	else
-		url_encode(&w->url, (const char *)w->key.data, w->key.len, true);
+	rc = put_url(w, at.full, e);
+	if (rc)
+		return rc;
 	rc = put_nul(&w->url, e);
 	*ret = (struct refs_chunk){.url = (const char *)w->url.data,
 				   .whole = at.whole,
@@ -203,6 +243,15 @@ static int try_array(struct refs_write_walk *w, uint32_t array, struct err *e)
 	return rc == -ENOENT ? 0 : rc;
 }
 
+/* report - before chunk `at` of an array. */
+static void report(struct refs_write_walk *w, uint64_t at)
+{
+	if (!w->opts->progress || w->done + at < w->next)
+		return;
+	w->next = w->done + at + PROGRESS_CHUNKS;
+	w->opts->progress(w->opts->progress_arg, w->done + at, w->all);
+}
+
 static int refs_write_put_chunks(struct refs_write_walk *w, uint32_t array, struct err *e)
 {
 	const struct zr_grid *g = &w->shown->named[array];
@@ -211,6 +260,7 @@ static int refs_write_put_chunks(struct refs_write_walk *w, uint32_t array, stru
 	int rc;
 
 	for (uint64_t at = 0; at < g->n; at++) {
+		report(w, at);
 		rc = zr_view_next(w->v, array, at, &at, e);
 		if (rc == -ENOENT)
 			return 0;
@@ -220,7 +270,7 @@ static int refs_write_put_chunks(struct refs_write_walk *w, uint32_t array, stru
 			continue;
 		zr_key_format(g, at, name);
 		if (rc == 0)
-			rc = w->out->chunk(w->out->arg, name, at, &c, e);
+			rc = from_out(w, w->out->chunk(w->out->arg, name, at, &c, e));
 		if (rc)
 			return rc;
 	}
@@ -237,10 +287,12 @@ static int refs_write_put_array(struct refs_write_walk *w, uint32_t array, struc
 		return rc;
 	if (w->dir.len > 0)
 		w->dir.data[w->dir.len - 1] = '\0';
-	rc = w->out->begin(w->out->arg, (const char *)w->dir.data, w->shown->named[array].n, e);
+	rc = from_out(w, w->out->begin(w->out->arg, (const char *)w->dir.data,
+				       w->shown->named[array].n, e));
 	if (rc == 0)
 		rc = refs_write_put_chunks(w, array, e);
-	return rc ? rc : w->out->end(w->out->arg, e);
+	w->done += w->shown->named[array].n;
+	return rc ? rc : from_out(w, w->out->end(w->out->arg, e));
 }
 
 static int refs_write_put_all(struct refs_write_walk *w, struct err *e)
@@ -249,8 +301,10 @@ static int refs_write_put_all(struct refs_write_walk *w, struct err *e)
 	int rc = 0;
 
 	for (uint32_t a = 0; rc == 0 && a < ds->n_arrays; a++)
-		if (!w->shown->hidden_arrays[a])
+		if (!w->shown->hidden_arrays[a]) {
 			rc = try_array(w, a, e);
+			w->all += w->shown->named[a].n;
+		}
 	for (uint32_t g = 0; rc == 0 && g < ds->n_groups; g++) {
 		const struct ds_group *group = &ds->groups[g];
 
@@ -266,12 +320,15 @@ static int refs_write_put_all(struct refs_write_walk *w, struct err *e)
 	return rc;
 }
 
-int refs_walk(struct source *s, struct view *v, const struct refs_options *opts,
-	      const struct refs_out *out, struct err *e)
+int refs_walk(struct source *s, struct view *v, const char *group,
+	      const struct refs_options *opts, const struct refs_out *out, bool *ret_out,
+	      struct err *e)
 {
-	struct refs_write_walk w = {.s = s, .v = v, .opts = opts, .out = out};
+	struct refs_write_walk w = {
+		.s = s, .v = v, .group = group, .opts = opts, .out = out};
 	int rc;
 
+	*ret_out = false;
 	w.shown = zr_view_visible(v);
 	if (!w.shown || w.shown->format->version != 2)
 		return err_set(e, -EINVAL,
@@ -283,6 +340,7 @@ int refs_walk(struct source *s, struct view *v, const struct refs_options *opts,
 	buf_init(&w.key, PATH_LONG);
 	buf_init(&w.url, PATH_LONG);
 	rc = refs_write_put_all(&w, e);
+	*ret_out = w.out_failed;
 	buf_release(&w.dir);
 	buf_release(&w.text);
 	buf_release(&w.key);

@@ -2,12 +2,20 @@
 /* write_int.h - writers of reference files: private to nczarr.
  *
  *   write.c          walks a view: documents, then each array's chunks, in the view's order
+ *   write_set.c      the document of all datasets, to which they are added in order
  *   write_json.c     writes kerchunk's JSON
  *   write_parquet.c  writes kerchunk's directory of Parquet files */
 #ifndef NCZARR_REFS_WRITE_INT_H
 #define NCZARR_REFS_WRITE_INT_H
 
+#include <pthread.h>
+
+#include "nczarr/nczarr.h"
 #include "nczarr/view/view.h"
+
+struct pq_writer;
+
+/* ---- write.c ---- */
 
 /* refs_chunk - one reference. */
 struct refs_chunk {
@@ -21,8 +29,9 @@ struct refs_chunk {
  * call. */
 struct refs_out {
 	void *arg;
-	/* doc - add a document: its key and its JSON. all: it is consolidated metadata. */
-	int (*doc)(void *arg, const char *key, const struct buf *text, bool all, struct err *e);
+	bool all; /* consolidated metadata are wanted */
+	/* doc - add a document: its key and its JSON. */
+	int (*doc)(void *arg, const char *key, const struct buf *text, struct err *e);
 	/* begin - start an array with n chunks. key: of its directory ("": the root). */
 	int (*begin)(void *arg, const char *key, uint64_t n, struct err *e);
 	/* chunk - add a reference. name: in the array's directory; linear: ascending. */
@@ -31,9 +40,66 @@ struct refs_out {
 	int (*end)(void *arg, struct err *e);
 };
 
-/* refs_walk - pass all documents and chunks of a view to `out`. Arrays that need inline chunks
- * which are not allowed fail before any output, as far as their first chunk shows it. */
-int refs_walk(struct source *s, struct view *v, const struct refs_options *opts,
-	      const struct refs_out *out, struct err *e) NZ_MUST_USE;
+/* refs_walk - pass all documents and chunks of a view to `out`, with keys below the group. Arrays
+ * that need inline chunks which are not allowed fail before any output, as far as their first chunk
+ * shows it. *ret_out: the error is one of `out`. */
+int refs_walk(struct source *s, struct view *v, const char *group,
+	      const struct refs_options *opts, const struct refs_out *out, bool *ret_out,
+	      struct err *e) NZ_MUST_USE;
+
+/* ---- write_set.c ---- */
+
+/* refs_set - write_set.c has the document, write_parquet.c the files next to it. */
+struct refs_set {
+	int fd;              /* of the document; owned if parquet */
+	bool parquet;        /* the document is .zmetadata */
+	bool cuts;           /* fd is a regular file: what a failed dataset wrote is removed */
+	pthread_mutex_t lock;
+	pthread_cond_t moved;
+	uint64_t turn;       /* lock: number of the dataset that may write to fd */
+	uint64_t bytes;      /* lock: written */
+	struct err broken;   /* lock: code 0: none */
+	/* of the thread with the turn */
+	bool any;            /* the document has an entry */
+	struct buf last;     /* group of the last dataset that was added, NUL-terminated */
+	/* Parquet */
+	int dir_fd;
+	uint64_t records;
+	struct pq_writer *idle; /* lock: one that no thread uses; NULL */
+};
+
+/* refs_part - a dataset that is added. */
+struct refs_part {
+	struct refs_set *set;
+	uint64_t number;
+	const char *group;
+	struct buf text; /* entries that are not written yet: each begins with ",\n" */
+	bool mine;       /* it has the turn */
+	bool was_any;    /* at the start of the turn: set->any, position of fd */
+	off_t from;
+};
+
+/* refs_part_key - append ",\n" and a key to the part's text. */
+void refs_part_key(struct refs_part *p, const char *key);
+/* refs_part_flush - when it is the part's turn, write its text if it has more than `above` bytes. */
+int refs_part_flush(struct refs_part *p, size_t above, struct err *e) NZ_MUST_USE;
+
+/* refs_set_json_add, refs_set_parquet_add - write a dataset (write_json.c, write_parquet.c).
+ * *ret_out: as refs_walk. */
+int refs_set_json_add(struct refs_part *p, struct source *s, struct view *v,
+		      const struct refs_options *opts, bool *ret_out,
+		      struct err *e) NZ_MUST_USE;
+int refs_set_parquet_add(struct refs_part *p, struct source *s, struct view *v,
+			 const struct refs_options *opts, bool *ret_out,
+			 struct err *e) NZ_MUST_USE;
+
+/* refs_set_new - the part of refs_set_json and refs_set_parquet that they share. fd: as above.
+ * head: the document up to its first entry. */
+int refs_set_new(int fd, bool parquet, const char *head, struct refs_set **ret,
+		 struct err *e) NZ_MUST_USE;
+/* refs_set_parquet_sync - write everything to stable storage. */
+int refs_set_parquet_sync(struct refs_set *set, struct err *e) NZ_MUST_USE;
+/* refs_set_parquet_release - close and free what only Parquet has. */
+void refs_set_parquet_release(struct refs_set *set);
 
 #endif

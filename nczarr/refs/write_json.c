@@ -13,47 +13,17 @@
 #define HELD ((size_t)256 << 10) /* bytes of one write */
 
 struct json_out {
-	int fd;
-	struct buf out;
+	struct refs_part *part;
 	struct buf dir; /* directory of the current array with '/' at its end, or "" */
-	bool any;       /* output is not empty */
 };
 
-static int write_json_flush(struct json_out *j, size_t above, struct err *e)
-{
-	size_t at = 0;
-
-	if (!buf_ok(&j->out))
-		return err_nomem(e);
-	if (j->out.len <= above)
-		return 0;
-	while (at < j->out.len) {
-		ssize_t n = write(j->fd, j->out.data + at, j->out.len - at);
-
-		if (n < 0 && errno != EINTR)
-			return err_sys(e, errno, "cannot write the references");
-		at += n > 0 ? (size_t)n : 0;
-	}
-	buf_clear(&j->out);
-	return 0;
-}
-
-static void begin_key(struct json_out *j)
-{
-	buf_puts(&j->out, j->any ? ",\n" : "\n");
-	j->any = true;
-}
-
-static int write_json_put_doc(void *arg, const char *key, const struct buf *text,
-			      bool all NZ_UNUSED, struct err *e)
+static int write_json_put_doc(void *arg, const char *key, const struct buf *text, struct err *e)
 {
 	struct json_out *j = arg;
 
-	begin_key(j);
-	str_put_json(&j->out, key, strlen(key));
-	buf_puts(&j->out, ": ");
-	str_put_json(&j->out, text->data ? (const char *)text->data : "", text->len);
-	return write_json_flush(j, HELD, e);
+	refs_part_key(j->part, key);
+	str_put_json(&j->part->text, text->data ? (const char *)text->data : "", text->len);
+	return refs_part_flush(j->part, HELD, e);
 }
 
 static int write_json_begin_array(void *arg, const char *key, uint64_t n NZ_UNUSED,
@@ -67,40 +37,47 @@ static int write_json_begin_array(void *arg, const char *key, uint64_t n NZ_UNUS
 	return buf_ok(&j->dir) ? 0 : err_nomem(e);
 }
 
+/* put_inline - append "base64:..." as a string. */
+static int put_base64(struct buf *out, const struct refs_chunk *c, struct err *e)
+{
+	const size_t at = out->len;
+	struct jw w;
+
+	jw_init(&w, out, false);
+	/* the quote that it begins with goes in front of "base64:" */
+	buf_puts(out, "\"base64:");
+	jw_base64(&w, c->data, (size_t)c->len);
+	if (!buf_ok(out))
+		return err_nomem(e);
+	memmove(out->data + at + 8, out->data + at + 9, out->len - at - 9);
+	out->len--;
+	return 0;
+}
+
 static int write_json_put_chunk(void *arg, const char *name, uint64_t linear NZ_UNUSED,
 				const struct refs_chunk *c, struct err *e)
 {
 	struct json_out *j = arg;
+	struct buf *out = &j->part->text;
 	const size_t dir = j->dir.len;
-	struct jw w;
+	int rc = 0;
 
-	begin_key(j);
 	buf_puts(&j->dir, name);
-	str_put_json(&j->out, (const char *)j->dir.data, j->dir.len);
-	j->dir.len = dir;
+	buf_putc(&j->dir, '\0');
 	if (!buf_ok(&j->dir))
 		return err_nomem(e);
+	refs_part_key(j->part, (const char *)j->dir.data);
+	j->dir.len = dir;
 	if (c->data) {
-		size_t at;
-
-		buf_puts(&j->out, ": ");
-		at = j->out.len;
-		jw_init(&w, &j->out, false);
-		/* the quote that it begins with goes in front of "base64:" */
-		buf_puts(&j->out, "\"base64:");
-		jw_base64(&w, c->data, (size_t)c->len);
-		if (!buf_ok(&j->out))
-			return err_nomem(e);
-		memmove(j->out.data + at + 8, j->out.data + at + 9, j->out.len - at - 9);
-		j->out.len--;
-		return write_json_flush(j, HELD, e);
+		rc = put_base64(out, c, e);
+	} else {
+		buf_putc(out, '[');
+		str_put_json(out, c->url, strlen(c->url));
+		if (!c->whole)
+			buf_printf(out, ", %" PRIu64 ", %" PRIu64, c->off, c->len);
+		buf_putc(out, ']');
 	}
-	buf_puts(&j->out, ": [");
-	str_put_json(&j->out, c->url, strlen(c->url));
-	if (!c->whole)
-		buf_printf(&j->out, ", %" PRIu64 ", %" PRIu64, c->off, c->len);
-	buf_putc(&j->out, ']');
-	return write_json_flush(j, HELD, e);
+	return rc ? rc : refs_part_flush(j->part, HELD, e);
 }
 
 static int write_json_end_array(void *arg NZ_UNUSED, struct err *e NZ_UNUSED)
@@ -108,12 +85,14 @@ static int write_json_end_array(void *arg NZ_UNUSED, struct err *e NZ_UNUSED)
 	return 0;
 }
 
-int refs_json(struct source *s, struct view *v, const struct refs_options *opts, int fd,
-	      struct err *e)
+int refs_set_json_add(struct refs_part *p, struct source *s, struct view *v,
+		      const struct refs_options *opts, bool *ret_out, struct err *e)
 {
-	struct json_out j = {.fd = fd};
+	struct json_out j = {.part = p};
 	const struct refs_out out = {
 		.arg = &j,
+		/* of all datasets they would have to be known before the first */
+		.all = *p->group == '\0',
 		.doc = write_json_put_doc,
 		.begin = write_json_begin_array,
 		.chunk = write_json_put_chunk,
@@ -121,15 +100,22 @@ int refs_json(struct source *s, struct view *v, const struct refs_options *opts,
 	};
 	int rc;
 
-	buf_init(&j.out, SIZE_MAX / 2);
 	buf_init(&j.dir, (size_t)1 << 20);
-	buf_puts(&j.out, "{\"version\": 1, \"refs\": {");
-	rc = refs_walk(s, v, opts, &out, e);
-	if (rc == 0) {
-		buf_puts(&j.out, "\n}}\n");
-		rc = write_json_flush(&j, 0, e);
-	}
-	buf_release(&j.out);
+	rc = refs_walk(s, v, p->group, opts, &out, ret_out, e);
 	buf_release(&j.dir);
+	return rc;
+}
+
+int refs_json(struct source *s, struct view *v, const struct refs_options *opts, int fd,
+	      struct err *e)
+{
+	struct refs_set *set = NULL;
+	int rc = refs_set_json(fd, &set, e);
+
+	if (rc == 0)
+		rc = refs_set_add(set, 0, "", s, v, opts, e);
+	if (rc == 0)
+		rc = refs_set_end(set, e);
+	refs_set_free(set);
 	return rc;
 }

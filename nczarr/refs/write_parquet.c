@@ -10,9 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/os/io.h"
-#include "base/core/str.h"
+#include "base/os/open_beneath.h"
 #include "nczarr/parquet/parquet.h"
 
 #define RECORDS 100000                 /* references in a file */
@@ -22,12 +23,9 @@
 	      * look for them */
 
 struct parquet_out {
-	const char *dir;
-	int dir_fd;
-	int meta_fd;
-	struct buf meta; /* of .zmetadata, not written yet */
-	bool any;        /* document was written */
+	struct refs_part *part;
 	uint64_t records;
+	bool sync;       /* each file */
 	/* the array */
 	struct buf key;
 	uint64_t n;      /* chunks */
@@ -37,41 +35,20 @@ struct parquet_out {
 	struct pq_writer *w;
 };
 
-static int flush_meta(struct parquet_out *p, size_t above, struct err *e)
-{
-	struct stat st;
-	int rc;
-
-	if (!buf_ok(&p->meta))
-		return err_nomem(e);
-	if (p->meta.len <= above)
-		return 0;
-	if (fstat(p->meta_fd, &st) < 0)
-		return err_sys(e, errno, "cannot write the references");
-	rc = io_pwrite(p->meta_fd, p->meta.data, p->meta.len, (uint64_t)st.st_size, e);
-	buf_clear(&p->meta);
-	return rc;
-}
-
-static int write_parquet_put_doc(void *arg, const char *key, const struct buf *text, bool all,
+static int write_parquet_put_doc(void *arg, const char *key, const struct buf *text,
 				 struct err *e)
 {
 	struct parquet_out *p = arg;
 
-	if (all)
-		return 0;
-	buf_puts(&p->meta, p->any ? ",\n" : "\n");
-	p->any = true;
-	str_put_json(&p->meta, key, strlen(key));
-	buf_puts(&p->meta, ": ");
-	buf_put(&p->meta, text->data, text->len);
-	return flush_meta(p, (size_t)256 << 10, e);
+	refs_part_key(p->part, key);
+	buf_put(&p->part->text, text->data, text->len);
+	return buf_ok(&p->part->text) ? 0 : err_nomem(e);
 }
 
 /* open_array - make the directory of the array and its parents. */
 static int open_array(struct parquet_out *p, struct err *e)
 {
-	auto_fd int at = fcntl(p->dir_fd, F_DUPFD_CLOEXEC, 0);
+	auto_fd int at = fcntl(p->part->set->dir_fd, F_DUPFD_CLOEXEC, 0);
 	char *key = (char *)p->key.data, *slash;
 
 	for (; at >= 0 && *key; key = slash ? slash + 1 : key + strlen(key)) {
@@ -128,7 +105,7 @@ static int end_record(struct parquet_out *p, struct err *e)
 
 	if (rc == 0)
 		rc = pq_writer_end(p->w, p->fd, e);
-	if (rc == 0)
+	if (rc == 0 && p->sync)
 		rc = io_sync(p->fd, true, e);
 	if (close(p->fd) < 0 && rc == 0)
 		rc = err_sys(e, errno, "cannot write the references");
@@ -196,69 +173,128 @@ static int write_parquet_end_array(void *arg, struct err *e)
 	return rc;
 }
 
-static int write_all(struct parquet_out *p, struct source *s, struct view *v,
-		     const struct refs_options *opts, struct err *e)
+/* take_writer, give_writer - a writer keeps its memory from one dataset to the next. */
+static int take_writer(struct refs_set *set, struct pq_writer **ret, struct err *e)
 {
+	(void)pthread_mutex_lock(&set->lock);
+	*ret = set->idle;
+	set->idle = NULL;
+	(void)pthread_mutex_unlock(&set->lock);
+	return *ret ? 0 : pq_writer_new(ret, e);
+}
+
+static void give_writer(struct refs_set *set, struct pq_writer *w)
+{
+	(void)pthread_mutex_lock(&set->lock);
+	if (!set->idle) {
+		set->idle = w;
+		w = NULL;
+	}
+	(void)pthread_mutex_unlock(&set->lock);
+	pq_writer_free(w);
+}
+
+/* remove_files - remove the files of a dataset that failed. */
+static void remove_files(const struct refs_part *p)
+{
+	if (*p->group) /* else the caller removes the directory */
+		remove_beneath(p->set->dir_fd, p->group);
+}
+
+int refs_set_parquet_add(struct refs_part *part, struct source *s, struct view *v,
+			 const struct refs_options *opts, bool *ret_out, struct err *e)
+{
+	struct parquet_out p = {.part = part,
+				.records = part->set->records,
+				.sync = *part->group == '\0',
+				.array_fd = -1,
+				.fd = -1};
 	const struct refs_out out = {
-		.arg = p,
+		.arg = &p,
 		.doc = write_parquet_put_doc,
 		.begin = write_parquet_begin_array,
 		.chunk = write_parquet_put_chunk,
 		.end = write_parquet_end_array,
 	};
-	int rc = pq_writer_new(&p->w, e);
+	const struct zr_visible *shown = zr_view_visible(v);
+	int rc;
 
-	if (rc)
-		return rc;
-	buf_puts(&p->meta, "{\"zarr_consolidated_format\": 1, \"metadata\": {");
-	rc = refs_walk(s, v, opts, &out, e);
-	if (rc)
-		return rc;
-	buf_printf(&p->meta, "\n}, \"record_size\": %" PRIu64 "}\n", p->records);
-	rc = flush_meta(p, 0, e);
+	if (shown && shown->keys.nested)
+		return err_set(e, -EINVAL,
+			       "Parquet references support dimension_separator=. only");
+	buf_init(&p.key, (size_t)1 << 20);
+	rc = take_writer(part->set, &p.w, e);
 	if (rc == 0)
-		rc = io_sync(p->meta_fd, true, e);
-	return rc ? rc : io_sync(p->dir_fd, true, e);
+		rc = refs_walk(s, v, part->group, opts, &out, ret_out, e);
+	if (rc == 0)
+		give_writer(part->set, p.w);
+	else
+		pq_writer_free(p.w); /* it may have rows of a file that is not complete */
+	if (p.array_fd >= 0)
+		(void)close(p.array_fd); /* it was not written to */
+	if (p.fd >= 0)
+		(void)close(p.fd); /* rc has the result of the writes */
+	if (rc < 0)
+		remove_files(part);
+	buf_release(&p.key);
+	return rc;
+}
+
+/* ---- the set ---- */
+
+int refs_set_parquet(const char *dir, uint64_t records, struct refs_set **ret, struct err *e)
+{
+	auto_fd int dir_fd = -1;
+	auto_fd int fd = -1;
+	int rc;
+
+	if (mkdir(dir, 0777) < 0)
+		return err_sys(e, errno, "'%.200s'", dir);
+	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (dir_fd >= 0)
+		fd = openat(dir_fd, ".zmetadata", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return err_sys(e, errno, "'%.200s'", dir);
+	rc = refs_set_new(fd, true, "{\"zarr_consolidated_format\": 1, \"metadata\": {", ret,
+			  e);
+	if (rc < 0)
+		return rc;
+	(*ret)->dir_fd = dir_fd;
+	(*ret)->records = records ? records : RECORDS;
+	fd = dir_fd = -1; /* taken */
+	return 0;
+}
+
+/* refs_set_parquet_sync - the files of one dataset were synced one by one. Of thousands of small
+ * files each would wait for the disk: the whole file system is synced once. */
+int refs_set_parquet_sync(struct refs_set *set, struct err *e)
+{
+	int rc = io_sync(set->fd, true, e);
+
+	if (rc == 0 && set->last.len > 1 && syncfs(set->dir_fd) < 0)
+		rc = err_sys(e, errno, "cannot write the references");
+	return rc ? rc : io_sync(set->dir_fd, true, e);
+}
+
+void refs_set_parquet_release(struct refs_set *set)
+{
+	if (set->fd >= 0)
+		(void)close(set->fd); /* it was synced */
+	if (set->dir_fd >= 0)
+		(void)close(set->dir_fd);
+	pq_writer_free(set->idle);
 }
 
 int refs_parquet(struct source *s, struct view *v, const struct refs_options *opts,
 		 const char *dir, struct err *e)
 {
-	struct parquet_out p = {
-		.dir = dir,
-		.dir_fd = -1,
-		.meta_fd = -1,
-		.array_fd = -1,
-		.fd = -1,
-		.records = opts->records ? opts->records : RECORDS,
-	};
-	const struct zr_visible *shown = zr_view_visible(v);
-	int rc = 0;
+	struct refs_set *set = NULL;
+	int rc = refs_set_parquet(dir, opts->records, &set, e);
 
-	if (shown && shown->keys.nested)
-		return err_set(e, -EINVAL,
-			       "Parquet references support dimension_separator=. only");
-	if (mkdir(dir, 0777) < 0)
-		return err_sys(e, errno, "'%.200s'", dir);
-	p.dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (p.dir_fd >= 0)
-		p.meta_fd = openat(p.dir_fd, ".zmetadata",
-				   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	if (p.meta_fd < 0)
-		rc = err_sys(e, errno, "'%.200s'", dir);
-	buf_init(&p.meta, SIZE_MAX / 2);
-	buf_init(&p.key, (size_t)1 << 20);
 	if (rc == 0)
-		rc = write_all(&p, s, v, opts, e);
-	pq_writer_free(p.w);
-	buf_release(&p.meta);
-	buf_release(&p.key);
-	for (size_t i = 0; i < 4; i++) {
-		int fd = (int[]){p.dir_fd, p.meta_fd, p.array_fd, p.fd}[i];
-
-		if (fd >= 0)
-			(void)close(
-				fd); /* rc has the result of the writes */
-	}
+		rc = refs_set_add(set, 0, "", s, v, opts, e);
+	if (rc == 0)
+		rc = refs_set_end(set, e);
+	refs_set_free(set);
 	return rc;
 }

@@ -188,17 +188,20 @@ static int zip_end_scan(struct blob *file, size_t len, struct zip_end *ret, bool
 		return rc;
 	*found = false;
 	rc = -EBADMSG;
-	for (size_t i = len - END_BYTES + 1; i-- > 0;) {
-		struct slice s = slice_of(tail + i, END_BYTES);
+	/* files of other formats are searched as well, when a format bids for them */
+	for (const uint8_t *p = tail + (len - END_BYTES + 1);
+	     (p = memrchr(tail, 'P', (size_t)(p - tail)));) {
+		const size_t i = (size_t)(p - tail);
+		struct slice s = slice_of(p, END_BYTES);
 		struct err first = ERR_INIT;
 		int code;
 
-		if (tail[i] != 'P' || rd_le32(&s) != END_SIG)
+		if (rd_le32(&s) != END_SIG)
 			continue;
 		rd_skip(&s, 16);
 		if (rd_le16(&s) != len - i - END_BYTES)
 			continue;
-		code = believe(file, tail + i, size - len + i, ret, &first);
+		code = believe(file, p, size - len + i, ret, &first);
 		if (code == 0)
 			return 0;
 		if (!*found) {

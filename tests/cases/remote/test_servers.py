@@ -16,6 +16,7 @@ from lib.context import Skip, corpus
 from lib.s3_server import ask
 from lib.served import serve
 from cases.write.test_rw_remote import FILES as WORKS, UNLIMITED, files, same_bytes, same_file
+from cases.remote.test_dask import archive_at, make_archive, need_cluster
 from cases.remote.test_s3 import ODD, ask as tool, clean, content, write
 
 LIMIT = 240.0
@@ -221,6 +222,7 @@ def cases():
         few = 2 if name == "swift" else 99
         yield f"{name}-written_file", functools.partial(written_file, name, WORKS[:few])
     yield "rgw-styles", styles
+    yield "rgw-dask", dask_archive
 
 
 # ---- requests ----
@@ -319,6 +321,23 @@ def small_tree(t, found):
     bucket(found, "styles")
     upload(t, found, "styles", below(path, "a.zarr"))
     return path
+
+
+# SEMANTICS K14
+def dask_archive(t):
+    """An archive in a bucket that all may read, by references and a Dask cluster; the references
+    are made of the files before they are uploaded."""
+    found = server("rgw")
+    need_cluster(t)
+    make_archive(t.path("data"), 12)
+    place = f"dask-{os.getpid()}"
+    bucket(found, place)
+    upload(t, found, place, below(t.path("data"), "old data"))
+    policy = {"Version": "2012-10-17", "Statement": [{
+        "Effect": "Allow", "Principal": "*", "Action": "s3:GetObject",
+        "Resource": f"arn:aws:s3:::{place}/*"}]}
+    ask(found, "PUT", place, query="policy", body=json.dumps(policy).encode())
+    archive_at(t, t.path("data"), f"{found['url']}/{place}/old%20data")
 
 
 def styles(t):

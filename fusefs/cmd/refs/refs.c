@@ -4,10 +4,11 @@
  *
  * They are written in a child (run_in_child) under a temporary name next to their destination, and
  * renamed when they are complete. */
-#include "fusefs/cmd/refs.h"
+#include "fusefs/cmd/refs/refs.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -20,50 +21,43 @@
 #include "base/core/str.h"
 #include "base/os/url.h"
 #include "fusefs/cmd/commands.h"
-#include "fusefs/cmd/progress.h"
+#include "fusefs/cmd/refs/refs_int.h"
+#include "fusefs/mirror/view.h"
+#include "translate/concat/concat.h"
 
 #define HEAD_BYTES 4096 /* of an existing file */
 
-struct refs_job {
-	const struct app *setup;
-	const struct fs_refs_table *table;
-	const char *out; /* NULL: standard output */
-	bool parquet;
-	bool stream; /* out exists and is no regular file: a pipe, a device */
-	char *tmp;   /* temporary name next to out; owned */
-};
+/* ---- the output ---- */
 
-static int refs_write_json(const struct refs_job *j, struct source *s, struct view *v,
-			   const char *address, struct err *e)
+int refs_open_output(const struct refs_job *j, struct refs_set **ret, int *ret_fd,
+		     struct err *e)
 {
-	const struct cfg *cfg = j->setup->cfg;
-	auto_fd int fd = -1;
-	int rc;
-
+	*ret_fd = -1;
+	if (j->parquet)
+		return j->table->parquet(j->tmp, 0, ret, e);
 	if (!j->out)
-		return j->table->json(s, v, cfg, address, STDOUT_FILENO, e);
-	if (j->stream) {
-		fd = open(j->out, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-		return fd < 0 ? err_sys(e, errno, "'%s'", j->out)
-			      : j->table->json(s, v, cfg, address, fd, e);
-	}
-	fd = open(j->tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-	if (fd < 0)
+		return j->table->json(STDOUT_FILENO, ret, e);
+	*ret_fd = j->stream ? open(j->out, O_WRONLY | O_CLOEXEC | O_NOCTTY)
+			    : open(j->tmp,
+				   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+	if (*ret_fd < 0)
 		return err_sys(e, errno, "'%s'", j->out);
-	rc = j->table->json(s, v, cfg, address, fd, e);
-	if (rc == 0)
-		rc = io_sync(fd, true, e);
-	if (rc == 0 && rename(j->tmp, j->out) < 0)
-		rc = err_sys(e, errno, "'%s'", j->out);
-	return rc;
+	return j->table->json(*ret_fd, ret, e);
 }
 
-static int refs_write_parquet(const struct refs_job *j, struct source *s, struct view *v,
-			      const char *address, struct err *e)
+int refs_close_output(const struct refs_job *j, struct refs_set *set, int fd, struct err *e)
 {
-	int rc = j->table->parquet(s, v, j->setup->cfg, address, j->tmp, e);
+	int rc = j->table->end(set, e);
 
-	if (rc == 0 && renameat2(AT_FDCWD, j->tmp, AT_FDCWD, j->out, RENAME_NOREPLACE) < 0)
+	if (rc < 0 || !j->tmp)
+		return rc;
+	if (!j->parquet) {
+		rc = io_sync(fd, true, e);
+		if (rc == 0 && rename(j->tmp, j->out) < 0)
+			rc = err_sys(e, errno, "'%s'", j->out);
+		return rc;
+	}
+	if (renameat2(AT_FDCWD, j->tmp, AT_FDCWD, j->out, RENAME_NOREPLACE) < 0)
 		rc = errno == EEXIST || errno == ENOTEMPTY
 			     ? err_set(e, -EEXIST,
 				       "'%s' already exists: remove it, or choose another name",
@@ -123,47 +117,75 @@ static char *refs_address_of(const struct cfg *cfg, struct err *e)
 		       : r;
 }
 
-static int refs_make(void *arg)
-{
-	const struct refs_job *j = arg;
-	const struct cfg *cfg = j->setup->cfg;
-	auto_free char *address = NULL;
-	struct source *source = NULL;
-	struct view *view = NULL;
-	struct err e = ERR_INIT;
-	int rc;
+/* ---- one dataset ---- */
 
-	address = refs_address_of(cfg, &e);
-	rc = address ? fs_open_quietly(j->setup, &source, &view, &e) : e.code;
-	if (rc < 0) {
-		log_error("%s", e.msg);
-		return 1;
-	}
-	if (!source)
-		rc = err_set(&e, -EISDIR,
-			     "'%s' is a directory, not a dataset: name a dataset in it",
-			     cfg->shown);
-	if (rc == 0)
-		rc = (j->parquet ? refs_write_parquet : refs_write_json)(j, source, view,
-									 address, &e);
-	if (rc < 0)
-		log_error("%s", e.msg);
-	if (view)
-		view->ops->close(view);
-	source_close(source);
-	return rc < 0;
+/* refs_shown - the progress of one dataset. */
+struct refs_shown {
+	const struct refs_job *job;
+	struct refs_set *set;
+	struct progress progress;
+};
+
+static void show_chunks(void *arg, uint64_t done, uint64_t all)
+{
+	struct refs_shown *s = arg;
+
+	progress_show(&s->progress, all ? (double)done / (double)all : 1, done, "chunks",
+		      s->job->table->bytes(s->set));
 }
 
-/* say_json - report the result for programs. */
-static int say_json(const struct cfg *cfg, const char *out, bool parquet)
+static int refs_one(const struct refs_job *j, struct err *e)
 {
+	const struct cfg *cfg = j->setup->cfg;
+	/* without an address, the files of a concatenation keep their own paths */
+	auto_free char *folder = cfg->concat && cfg->refs.address ? concat_folder(cfg->source)
+								   : NULL;
+	struct refs_shown shown = {.job = j};
+	struct fs_refs_dataset d = {.address = j->address,
+				    .folder = folder,
+				    .group = "",
+				    .progress = show_chunks,
+				    .progress_arg = &shown};
+	int fd = -1, rc = 0;
+
+	if (cfg->concat && cfg->refs.address && !folder)
+		rc = err_nomem(e);
+	if (rc == 0)
+		rc = fs_open_quietly(j->setup, &d.source, &d.view, e);
+	if (rc < 0)
+		return rc;
+	rc = refs_open_output(j, &shown.set, &fd, e);
+	if (rc == 0) {
+		progress_begin(&shown.progress);
+		rc = j->table->add(shown.set, &d, cfg, e);
+		progress_end(&shown.progress);
+	}
+	if (rc == 0)
+		rc = refs_close_output(j, shown.set, fd, e);
+	j->table->free(shown.set);
+	if (fd >= 0)
+		(void)close(fd); /* it was synced */
+	d.view->ops->close(d.view);
+	source_close(d.source);
+	return rc;
+}
+
+/* ---- reports ---- */
+
+/* say_json - report the result for programs. */
+static int say_json(const struct refs_job *j)
+{
+	const struct cfg *cfg = j->setup->cfg;
 	struct buf text;
 
 	buf_init(&text, 1 << 16);
 	buf_putc(&text, '{');
 	str_put_member(&text, "source", cfg->shown);
-	str_put_member(&text, "references", out);
-	str_put_member(&text, "format", parquet ? "parquet" : "json");
+	str_put_member(&text, "references", cfg->out);
+	str_put_member(&text, "format", j->parquet ? "parquet" : "json");
+	if (j->several)
+		buf_printf(&text, ", \"datasets\": %" PRIu64 ", \"left_out\": %" PRIu64,
+			   j->datasets, j->left_out);
 	buf_puts(&text, "}\n");
 	return print_text(&text);
 }
@@ -177,7 +199,12 @@ static int say_text(const struct refs_job *j)
 	buf_init(&text, 1 << 16);
 	str_put_plain(&text, j->setup->cfg->out);
 	buf_puts(&text, ": references to ");
+	if (j->several)
+		buf_printf(&text, "%" PRIu64 " dataset%s of ", j->datasets,
+			   j->datasets == 1 ? "" : "s");
 	str_put_plain(&text, j->setup->cfg->shown);
+	if (j->left_out)
+		buf_printf(&text, " (%" PRIu64 " left out)", j->left_out);
 	if (j->parquet || stat(j->out, &st) < 0) {
 		buf_puts(&text, j->parquet ? ", Parquet files written\n" : " written\n");
 	} else {
@@ -187,6 +214,31 @@ static int say_text(const struct refs_job *j)
 	}
 	return print_text(&text);
 }
+
+static int refs_make(void *arg)
+{
+	struct refs_job *j = arg;
+	struct err e = ERR_INIT;
+	int rc = mirror_only(j->setup, &e);
+
+	j->several = rc > 0;
+	if (rc >= 0) {
+		j->address = refs_address_of(j->setup->cfg, &e);
+		rc = j->address ? 0 : e.code;
+	}
+	if (rc == 0)
+		rc = j->several ? refs_directory(j, &e) : refs_one(j, &e);
+	if (rc < 0 && e.code)
+		log_error("%s", e.msg);
+	free(j->address);
+	if (rc < 0)
+		return 1;
+	if (j->setup->cfg->json && j->out)
+		return say_json(j);
+	return j->out && !j->stream ? say_text(j) : 0;
+}
+
+/* ---- the command ---- */
 
 /* are_references - true if new references may replace a file: it is empty, or has older references.
  * All writers begin with an object that has one of these names near its start. */
@@ -262,7 +314,6 @@ static int settle_out(struct refs_job *j, char **ret_real, struct err *e)
 
 int fs_refs(const struct app *setup, const struct fs_refs_table *table)
 {
-	const struct cfg *cfg = setup->cfg;
 	struct refs_job j = {.setup = setup, .table = table};
 	auto_free char *real = NULL;
 	struct err e = ERR_INIT;
@@ -272,11 +323,7 @@ int fs_refs(const struct app *setup, const struct fs_refs_table *table)
 		log_error("%s", e.msg);
 		return 1;
 	}
-	status = run_in_child(cfg->shown, 0, refs_make, &j);
-	if (!status && cfg->json && j.out)
-		status = say_json(cfg, cfg->out, j.parquet);
-	else if (!status && j.out && !j.stream)
-		status = say_text(&j);
+	status = run_in_child(setup->cfg->shown, 0, refs_make, &j);
 	if (status && j.tmp)
 		remove_beneath(AT_FDCWD, j.tmp);
 	free(j.tmp);

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* directory.c - `nczarrfs refs` of a directory: references to all datasets below it, as one
+ * hierarchy with a group for each of them.
+ *
+ * The group of a dataset has the dataset's path below the directory, with its ending, so that the
+ * name of a file is the name of its group, and "a.nc" and "a.h5" differ. Threads open the datasets,
+ * as most of the time is spent in the processes of their libraries. References that lie in the
+ * directory are left out: they only repeat other datasets. */
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <string.h>
+
+#include "base/observe/log.h"
+#include "base/os/url.h"
+#include "base/process/child.h"
+#include "codecs/isolate/decoder.h"
+#include "fusefs/app/dataset_list.h"
+#include "fusefs/app/workers.h"
+#include "fusefs/cmd/refs/refs_int.h"
+#include "fusefs/write/writable.h"
+
+#define PATH_LONG ((size_t)1 << 20)
+
+/* refs_failure - a dataset that has no references. */
+struct refs_failure {
+	char *why; /* owned; NULL when memory was short */
+};
+
+struct refs_dir {
+	struct refs_job *job;
+	struct stat out;   /* of an existing output */
+	bool has_out;
+	size_t skip;       /* bytes of a path before its part below the directory */
+	bool encode;       /* the address is a URL */
+	struct dataset_list list;
+	struct refs_set *set;
+	struct progress progress;
+	pthread_mutex_t lock; /* of all fields below */
+	pthread_cond_t tick;
+	uint32_t running;
+	size_t next;       /* the first dataset that no thread has taken */
+	size_t done, failed;
+	struct refs_failure *failures; /* that were not reported yet */
+	size_t n_failures, cap_failures;
+};
+
+/* ---- one dataset ---- */
+
+/* put_address - append the address of a dataset. */
+static void put_address(const struct refs_dir *d, const char *below, struct buf *out)
+{
+	const char *top = d->job->address;
+	size_t n = strlen(top);
+
+	while (n > 1 && top[n - 1] == '/')
+		n--;
+	buf_put(out, top, n);
+	if (n == 0 || top[n - 1] != '/')
+		buf_putc(out, '/');
+	if (d->encode)
+		url_encode(out, below, strlen(below), true);
+	else
+		buf_puts(out, below);
+	buf_putc(out, '\0');
+}
+
+/* open_dataset - open a dataset and its view. */
+static int open_dataset(const struct refs_dir *d, const char *path,
+			struct fs_refs_dataset *ret, struct err *e)
+{
+	const struct app *setup = d->job->setup;
+	const struct view_request want = {.name = setup->file_name,
+					  .id_limit = VIEW_ID_LIMIT,
+					  .rules = setup->rules,
+					  .shared = setup->shared,
+					  .share = FS_MIRROR_SHARE};
+	struct source_options opts;
+	int rc = fs_rw_repair(setup, path, false, e);
+
+	if (rc < 0)
+		return rc;
+	fs_source_options(setup->cfg, &opts);
+	rc = source_open(setup->formats, setup->n_formats, path, &opts, &ret->source, e);
+	if (rc < 0)
+		return rc;
+	rc = setup->view_open(ret->source, setup->cfg, &want, &ret->view, e);
+	return rc < 0 ? err_wrap(e, rc, "'%s'", path) : 0;
+}
+
+/* add_dataset - write the references of dataset i, or pass it. */
+static int add_dataset(struct refs_dir *d, size_t i, struct err *e)
+{
+	const struct fs_refs_table *table = d->job->table;
+	const char *path = d->list.paths[i];
+	struct fs_refs_dataset one = {.number = i, .group = path + d->skip};
+	struct buf address;
+	int rc;
+
+	buf_init(&address, PATH_LONG);
+	put_address(d, one.group, &address);
+	one.address = (const char *)address.data;
+	rc = buf_ok(&address) ? open_dataset(d, path, &one, e) : err_nomem(e);
+	if (rc < 0) {
+		table->pass(d->set, i);
+	} else {
+		rc = table->add(d->set, &one, d->job->setup->cfg, e);
+		if (rc < 0)
+			rc = err_wrap(e, rc, "'%s'", path);
+	}
+	if (one.view)
+		one.view->ops->close(one.view);
+	source_close(one.source);
+	buf_release(&address);
+	return rc;
+}
+
+/* note_failure - remember why a dataset has no references. d is locked. */
+static void note_failure(struct refs_dir *d, const struct err *e)
+{
+	d->failed++;
+	if (grow_array(&d->failures, &d->cap_failures, d->n_failures + 1,
+		       sizeof(*d->failures)) == 0)
+		d->failures[d->n_failures++].why = strdup(e->msg);
+}
+
+static void refs_dir_work(void *arg, uint32_t thread NZ_UNUSED, uint8_t *room NZ_UNUSED)
+{
+	struct refs_dir *d = arg;
+
+	for (;;) {
+		struct err e = ERR_INIT;
+		size_t i;
+		int rc;
+
+		(void)pthread_mutex_lock(&d->lock);
+		i = d->next < d->list.n ? d->next++ : SIZE_MAX;
+		(void)pthread_mutex_unlock(&d->lock);
+		if (i == SIZE_MAX)
+			return;
+		if (d->job->table->broken(d->set, NULL) < 0) {
+			d->job->table->pass(d->set, i);
+			continue;
+		}
+		rc = add_dataset(d, i, &e);
+		(void)pthread_mutex_lock(&d->lock);
+		d->done++;
+		if (rc < 0)
+			note_failure(d, &e);
+		(void)pthread_mutex_unlock(&d->lock);
+	}
+}
+
+/* ---- all of them ---- */
+
+static void report_failure(struct refs_dir *d, const struct refs_failure *f)
+{
+	const char *why = f->why ? f->why : "not enough memory";
+
+	progress_end(&d->progress);
+	if (d->job->setup->cfg->hide_bad)
+		log_warn("left out: %s", why);
+	else
+		log_error("%s", why);
+}
+
+static void refs_dir_tick(void *arg)
+{
+	struct refs_dir *d = arg;
+	struct refs_failure *failures;
+	size_t n, done;
+
+	(void)pthread_mutex_lock(&d->lock);
+	failures = d->failures;
+	n = d->n_failures;
+	done = d->done;
+	d->failures = NULL;
+	d->n_failures = d->cap_failures = 0;
+	(void)pthread_mutex_unlock(&d->lock);
+	/* after an error of the output all others are its consequence */
+	for (size_t i = 0; i < n; i++) {
+		if (d->job->table->broken(d->set, NULL) == 0)
+			report_failure(d, &failures[i]);
+		free(failures[i].why);
+	}
+	free(failures);
+	progress_show(&d->progress, (double)done / (double)d->list.n, done, "datasets",
+		      d->job->table->bytes(d->set));
+}
+
+/* refs_dir_threads - twice the processors: one thread waits while the process of its library
+ * works. */
+static uint32_t refs_dir_threads(const struct refs_dir *d)
+{
+	const uint32_t given = d->job->setup->cfg->decode_threads;
+	cpu_set_t set;
+	uint32_t n = 1;
+
+	if (sched_getaffinity(0, sizeof(set), &set) == 0)
+		n = (uint32_t)CPU_COUNT(&set);
+	n = given ? given : 2 * n;
+	return d->list.n < n ? (uint32_t)d->list.n : n;
+}
+
+static int refs_dir_run(struct refs_dir *d, struct err *e)
+{
+	const struct workers w = {.n = refs_dir_threads(d),
+				  .room = 1,
+				  .lock = &d->lock,
+				  .tick = &d->tick,
+				  .running = &d->running,
+				  .work = refs_dir_work,
+				  .on_progress = refs_dir_tick,
+				  .arg = d};
+	int rc;
+
+	progress_begin(&d->progress);
+	rc = workers_run(&w, e);
+	progress_end(&d->progress);
+	return rc ? rc : d->job->table->broken(d->set, e);
+}
+
+/* leave_out - references, and the output of an earlier run. */
+static bool leave_out(void *arg, const char *path NZ_UNUSED, const struct stat *st,
+		      const struct source_ops *of)
+{
+	const struct refs_dir *d = arg;
+
+	return of == d->job->table->format ||
+	       (d->has_out && d->out.st_dev == st->st_dev && d->out.st_ino == st->st_ino);
+}
+
+/* refs_dir_find - prepare the process, and list the datasets. */
+static int refs_dir_find(struct refs_dir *d, struct err *e)
+{
+	const struct app *setup = d->job->setup;
+	const struct cfg *cfg = setup->cfg;
+	int rc = fs_rules_check(setup->rules, cfg, e);
+
+	if (rc < 0)
+		return cfg_place_error(cfg, e);
+	d->has_out = d->job->out && stat(d->job->out, &d->out) == 0;
+	d->skip = strlen(cfg->source) + (strcmp(cfg->source, "/") != 0);
+	d->encode = strncmp(d->job->address, "http://", 7) == 0 ||
+		    strncmp(d->job->address, "https://", 8) == 0;
+	/* threads open the datasets: the process that forks has to exist before them */
+	if (setup->prepare && !child_prepared())
+		rc = setup->prepare(e);
+	if (rc == 0 && cfg->sandbox_codecs)
+		codec_isolate(0);
+	if (rc == 0)
+		rc = dataset_list_find(setup, cfg->source, leave_out, d, &d->list, e);
+	if (rc == 0 && d->list.missed && !cfg->hide_bad)
+		rc = err_set(e, -EIO,
+			     "'%s': parts of the directory could not be read: -o "
+			     "unsupported=skip leaves them out",
+			     cfg->shown);
+	if (rc == 0 && d->list.n == 0)
+		rc = err_set(e, -ENOENT, "'%s': no datasets found in this directory",
+			     cfg->shown);
+	return rc;
+}
+
+/* refs_dir_verdict - whether the output may appear. */
+static int refs_dir_verdict(const struct refs_dir *d, struct err *e)
+{
+	const struct cfg *cfg = d->job->setup->cfg;
+
+	if (d->failed == 0)
+		return 0;
+	if (!cfg->hide_bad)
+		return err_set(e, -EBADMSG,
+			       "'%s': no references are written, because %zu of %zu datasets "
+			       "cannot have any: -o unsupported=skip leaves them out",
+			       cfg->shown, d->failed, d->list.n);
+	if (d->failed == d->list.n)
+		return err_set(e, -EBADMSG, "'%s': no dataset is left", cfg->shown);
+	return 0;
+}
+
+int refs_directory(struct refs_job *j, struct err *e)
+{
+	struct refs_dir d = {.job = j};
+	int fd = -1, rc;
+
+	(void)pthread_mutex_init(&d.lock, NULL); /* cannot fail without attributes */
+	rc = refs_dir_find(&d, e);
+	if (rc == 0)
+		rc = refs_open_output(j, &d.set, &fd, e);
+	if (rc == 0)
+		rc = refs_dir_run(&d, e);
+	if (rc == 0)
+		rc = refs_dir_verdict(&d, e);
+	if (rc == 0)
+		rc = refs_close_output(j, d.set, fd, e);
+	j->datasets = d.list.n - d.failed;
+	j->left_out = d.failed;
+	j->table->free(d.set);
+	if (fd >= 0)
+		(void)close(fd); /* it was synced */
+	dataset_list_release(&d.list);
+	(void)pthread_mutex_destroy(&d.lock);
+	return rc;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* refs_int.h - shared by the parts of `nczarrfs refs`: refs.c settles what is written where, and
+ * writes the references of one dataset; directory.c those of a directory of datasets. */
+#ifndef FUSEFS_CMD_REFS_REFS_INT_H
+#define FUSEFS_CMD_REFS_REFS_INT_H
+
+#include "fusefs/cmd/progress.h"
+#include "fusefs/cmd/refs/refs.h"
+
+struct refs_job {
+	const struct app *setup;
+	const struct fs_refs_table *table;
+	const char *out; /* NULL: standard output */
+	bool parquet;
+	bool stream;   /* out exists and is no regular file: a pipe, a device */
+	char *tmp;     /* temporary name next to out; owned */
+	char *address; /* that the references begin with; owned */
+	bool several;  /* the source is a directory of datasets */
+	uint64_t datasets, left_out; /* of a directory: written, and skipped as unsupported */
+};
+
+/* refs_open_output, refs_close_output - begin the output, under the temporary name; complete it and
+ * give it its name. *ret_fd: JSON: a descriptor to close after the set; else -1. */
+int refs_open_output(const struct refs_job *j, struct refs_set **ret, int *ret_fd,
+		     struct err *e) NZ_MUST_USE;
+int refs_close_output(const struct refs_job *j, struct refs_set *set, int fd,
+		      struct err *e) NZ_MUST_USE;
+
+/* refs_directory - write references to all datasets below the source (directory.c). Returns 0, or a
+ * negative errno. e without text: everything was logged. */
+int refs_directory(struct refs_job *j, struct err *e) NZ_MUST_USE;
+
+#endif
