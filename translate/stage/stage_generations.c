@@ -69,11 +69,9 @@ static bool stage_generations_belongs(const struct stage_node *n, uint64_t gener
  * record is about it. Under the append lock. */
 static struct stage_node *left_node(struct stage *s, const char *key)
 {
-	struct stage_node *n;
+	struct stage_node *n =
+		index_walk(&s->index, key, NULL); /* no other thread changes it */
 
-	(void)pthread_mutex_lock(&s->lock);
-	n = index_walk(&s->index, key, NULL);
-	(void)pthread_mutex_unlock(&s->lock);
 	return n && stage_generations_belongs(n, s->frozen) && n->kind != STAGE_GONE ? n : NULL;
 }
 
@@ -83,27 +81,21 @@ static struct stage_node *left_node(struct stage *s, const char *key)
 static bool all_left(struct stage *s, char *const *left, size_t n)
 {
 	uint64_t marked = 0, all = 0;
+	LOCK_SCOPE(&s->lock);
 
-	(void)pthread_mutex_lock(&s->lock);
 	for (struct stage_node *x = s->index.root; x; x = index_next(s->index.root, x))
 		x->left = false; /* by the commit before */
-	(void)pthread_mutex_unlock(&s->lock);
 	for (size_t i = 0; i < n; i++) {
 		struct stage_node *x = left_node(s, left[i]);
 
-		if (!x)
-			continue;
-		(void)pthread_mutex_lock(&s->lock);
-		x->left = true;
-		(void)pthread_mutex_unlock(&s->lock);
+		if (x)
+			x->left = true;
 	}
-	(void)pthread_mutex_lock(&s->lock);
 	for (struct stage_node *x = s->index.root; x; x = index_next(s->index.root, x)) {
 		all += stage_generations_belongs(x, s->frozen) ||
 		       (x->hides && x->hides_since <= s->frozen);
 		marked += stage_generations_belongs(x, s->frozen) && x->left;
 	}
-	(void)pthread_mutex_unlock(&s->lock);
 	return all > 0 && all == marked;
 }
 

@@ -32,6 +32,14 @@ static void unlock(struct tree *t)
 	(void)pthread_mutex_unlock(&t->commit_lock);
 }
 
+static int commit_thread_stale(const struct tree *t, struct err *e)
+{
+	return err_set(e, -ESTALE,
+		       "the dataset was changed by another program: pending writes are kept in "
+		       "'%s'",
+		       t->o.dir);
+}
+
 /* fresh_bytes - bytes that are staged and were not left by a commit. */
 static uint64_t fresh_bytes(const struct tree *t, uint64_t *ret_left)
 {
@@ -226,10 +234,7 @@ static int commit_thread_commit(struct tree *t, bool all, struct err *e)
 	int rc;
 
 	if (atomic_load(&t->stale))
-		return err_set(e, -ESTALE,
-			       "the dataset was changed by another program: pending writes are "
-			       "kept in '%s'",
-			       t->o.dir);
+		return commit_thread_stale(t, e);
 	if (atomic_load(&t->lost)) {
 		quiesce(t);
 		rc = snapshots_reopen(t->snapshots, e);
@@ -428,11 +433,8 @@ static int commit_thread_await_locked(struct tree *t, struct err *e)
 	t->busy_times = 0;
 	(void)pthread_cond_signal(&t->wake);
 	while (t->done < mine && !t->stopping) {
-		if (t->busy_times && clock_ms() > until) {
-			if (e)
-				*e = t->last;
-			return t->last_rc;
-		}
+		if (t->busy_times && clock_ms() > until)
+			break;
 		(void)pthread_cond_wait(&t->ended, &t->commit_lock);
 	}
 	if (t->last_rc && e)
@@ -499,10 +501,7 @@ int commits_room(struct tree *t, struct err *e)
 	int rc = 0;
 
 	if (atomic_load(&t->stale))
-		return err_set(e, -ESTALE,
-			       "the dataset was changed by another program: pending writes are "
-			       "kept in '%s'",
-			       t->o.dir);
+		return commit_thread_stale(t, e);
 	/* a change by another program before anything was staged is no reason to reject writes
 	 * later */
 	if (pins_only(t))
