@@ -517,13 +517,9 @@ static int all_below(struct tree *t, const char *key, struct below *b, struct er
  * same meaning under the new name. */
 static bool rename_described(const struct below *b)
 {
-	for (size_t at = 0; at < b->names.len;) {
-		const char *text = (const char *)b->names.data + at;
-
-		if (*text == 'f' && root_doc(text + 1) > 0)
+	for (const char *x = buf_next(&b->names, NULL); x; x = buf_next(&b->names, x))
+		if (*x == 'f' && root_doc(x + 1) > 0)
 			return true;
-		at += strlen(text) + 1;
-	}
 	return false;
 }
 
@@ -554,16 +550,14 @@ static int move_all(struct tree *t, const struct below *b, const char *from, con
 	char was[STORE_KEY_MAX + 1], is[STORE_KEY_MAX + 1];
 	int rc = 0;
 
-	for (size_t at = 0; !rc && at < b->names.len;) {
-		const char *text = (const char *)b->names.data + at;
-
+	for (const char *text = buf_next(&b->names, NULL); !rc && text;
+	     text = buf_next(&b->names, text)) {
 		rc = rename_join(from, text + 1, was, e);
 		if (!rc)
 			rc = rename_join(to, text + 1, is, e);
 		if (!rc)
 			rc = *text == 'd' ? stage_mkdir(t->stage, is, e)
 					  : move_file_below(t, alias, was, is, e);
-		at += strlen(text) + 1;
 	}
 	return rc;
 }

@@ -73,7 +73,7 @@ int root_drop_removals(struct tree *t, struct err *e)
 		return err_set(e, rc, "the pending writes in '%s' cannot be listed", t->o.dir);
 	if (c.any)
 		return -EIO; /* e says why nothing was committed */
-	rc = stage_drop(t->stage, NULL, 0, e);
+	rc = stage_drop(t->stage, NULL, e);
 	if (!rc || rc == -ENODATA)
 		log_warn("everything was removed, including the metadata of the root, and "
 			 "nothing was written: the dataset is unchanged");

@@ -273,7 +273,7 @@ int pins_drop(struct tree *t, struct err *e)
 
 	if (t->n_pins == 0 || !pins_only(t))
 		return 0;
-	rc = stage_drop(t->stage, NULL, 0, e);
+	rc = stage_drop(t->stage, NULL, e);
 	if (rc)
 		return rc == -ENODATA ? 0 : rc;
 	pins_free(t);

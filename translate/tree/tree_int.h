@@ -351,8 +351,7 @@ struct left {
 	struct tree *t;
 	struct snapshot *g; /* as the commit made it */
 	uint64_t generation; /* that it has committed */
-	char **v;
-	size_t n, cap;
+	struct buf keys; /* each with its NUL */
 };
 
 /* left_add - a copy of the key. */
