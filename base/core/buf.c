@@ -128,3 +128,11 @@ void buf_printf(struct buf *b, const char *fmt, ...)
 		b->len--;
 	}
 }
+
+const char *buf_next(const struct buf *b, const char *text)
+{
+	const char *first = (const char *)b->data;
+	size_t at = text ? (size_t)(text - first) + strlen(text) + 1 : 0;
+
+	return at < b->len ? first + at : NULL;
+}

@@ -44,6 +44,9 @@ void buf_putc(struct buf *b, char c);
 /* buf_put_le - the low n bytes of v, n <= 8, in little-endian order. */
 void buf_put_le(struct buf *b, uint64_t v, size_t n);
 void buf_put_le32(struct buf *b, uint32_t v);
+/* buf_next - of strings that were appended with their NULs: the one after `text`, the first one if
+ * text is NULL; NULL: no more. */
+const char *buf_next(const struct buf *b, const char *text);
 void buf_printf(struct buf *b, const char *fmt, ...) NZ_PRINTF(2, 3);
 
 #endif

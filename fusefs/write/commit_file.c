@@ -52,22 +52,6 @@ static bool strings_differ(struct commit_file_file *f, uint32_t array, uint32_t 
 	return !same;
 }
 
-/* old_linear - the chunk at the same position; false: it is outside of the old array. */
-static bool old_linear(const struct ds_array *a, const struct ds_array *b, uint64_t linear,
-		       uint64_t *ret)
-{
-	uint64_t coords[DS_RANK_MAX];
-
-	if (b->n_chunks == 0)
-		return false;
-	ds_chunk_coords(a, linear, coords);
-	for (uint32_t i = 0; i < a->rank; i++)
-		if (coords[i] >= b->grid[i])
-			return false;
-	*ret = ds_chunk_linear(b, coords);
-	return true;
-}
-
 static bool refs_same(const struct chunk_ref *a, const struct chunk_ref *b)
 {
 	return a->where == b->where && (a->where != CHUNK_RANGE ||
@@ -133,7 +117,8 @@ static bool elements_same(struct commit_file_file *f, uint32_t array, uint64_t l
 	if (real >= store->ds.n_arrays)
 		return false;
 	b = &store->ds.arrays[real];
-	if (!commit_file_alike(a, b) || !old_linear(a, b, linear, &old))
+	old = ds_chunk_in(a, linear, b);
+	if (!commit_file_alike(a, b) || old == UINT64_MAX)
 		return false;
 	x = malloc(n ? n : 1);
 	y = malloc(n ? n : 1);
@@ -162,11 +147,10 @@ static bool differs(struct commit_file_file *f, uint32_t array, uint32_t was_arr
 		    uint64_t linear)
 {
 	const struct ds_array *a = &f->now->ds.arrays[array];
+	uint64_t old = ds_chunk_in(a, linear, &f->was->ds.arrays[was_array]);
 	struct chunk_ref x, y;
-	uint64_t old = 0;
 
-	if (!old_linear(a, &f->was->ds.arrays[was_array], linear, &old) ||
-	    source_locate(f->now, array, linear, &x, NULL) < 0 ||
+	if (old == UINT64_MAX || source_locate(f->now, array, linear, &x, NULL) < 0 ||
 	    source_locate(f->was, was_array, old, &y, NULL) < 0 || !refs_same(&x, &y))
 		return true;
 	if (dt_is_vlen(&a->type))
@@ -223,11 +207,12 @@ static int observed_put(void *arg, uint32_t array, uint64_t linear, struct err *
 {
 	struct commit_file_file *f = arg;
 	uint32_t real = real_array(f, &f->now->ds, array);
-	uint64_t old;
+	uint64_t old = UINT64_MAX;
 
-	if (real != DS_NONE && real < f->c->source->ds.n_arrays &&
-	    f->c->source->ds.arrays[real].rank == f->now->ds.arrays[array].rank &&
-	    old_linear(&f->now->ds.arrays[array], &f->c->source->ds.arrays[real], linear, &old))
+	if (real < f->c->source->ds.n_arrays)
+		old = ds_chunk_in(&f->now->ds.arrays[array], linear,
+				  &f->c->source->ds.arrays[real]);
+	if (old != UINT64_MAX)
 		commit_chunks_add(&f->replaced, real, old);
 	return 0;
 }

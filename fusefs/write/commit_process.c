@@ -72,19 +72,6 @@ static void commit_process_note(void *arg, const char *text)
 	child_say(*sock, NOTE, text, strlen(text));
 }
 
-static void say_left(int sock, char *const *left, size_t n)
-{
-	struct buf text;
-
-	buf_init(&text, LEFT_MAX);
-	for (size_t i = 0; i < n; i++)
-		buf_put(&text, left[i], strlen(left[i]) + 1);
-	if (buf_ok(&text))
-		child_say(sock, 0, text.data, text.len);
-	else
-		child_say(sock, -ENOMEM, "not enough memory", strlen("not enough memory"));
-}
-
 /* commit_process_confine - it may change only the file and its state directory. Its own children
  * read other files, and have fewer rights. */
 static int commit_process_confine(const struct commit_process_job *job, int dir_fd,
@@ -117,21 +104,22 @@ static void commit_process_run(const struct child_self *self)
 	const struct commit_process_job *job = self->own ? self->own : self->data;
 	struct source_model model = job->model;
 	struct err e = ERR_INIT;
-	char **left = NULL;
 	int sock = self->sock, rc;
-	size_t n = 0;
+	struct buf left;
 
 	child_alone();
+	buf_init(&left, LEFT_MAX);
 	model.fd = self->fds[FD_MODEL];
 	rc = commit_process_confine(job, self->fds[FD_STATE], &e);
 	if (rc == 0)
 		rc = commit_tree(the_setup, job->path, &model, self->fds[FD_STATE],
 				 job->generation, job->all, commit_process_ask,
-				 commit_process_note, &sock, &left, &n, &e);
+				 commit_process_note, &sock, &left, &e);
 	if (rc < 0)
 		child_say(sock, rc, e.msg, strlen(e.msg));
 	else
-		say_left(sock, left, n);
+		child_say(sock, 0, left.data, left.len);
+	buf_release(&left);
 }
 
 static const struct child_kind kind = {
@@ -144,30 +132,11 @@ static const struct child_kind kind = {
 
 /* ---- the server ---- */
 
-int rw_left(const char *text, size_t n, char ***ret, size_t *ret_n, struct err *e)
+int rw_left(const struct buf *left, struct err *e)
 {
-	size_t count = 0, at = 0;
-	char **list;
-
-	for (size_t i = 0; i < n; i++)
-		count += text[i] == '\0';
-	if (n && text[n - 1])
-		return err_set(e, -EBADMSG, "a list of keys is truncated");
-	list = alloc_array(count, sizeof(*list));
-	if (!list)
-		return err_nomem(e);
-	for (size_t i = 0; i < count; i++, at += strlen(text + at) + 1) {
-		list[i] = strdup(text + at);
-		if (list[i])
-			continue;
-		while (i > 0)
-			free(list[--i]);
-		free(list);
-		return err_nomem(e);
-	}
-	*ret = list;
-	*ret_n = count;
-	return 0;
+	return left->len > 0 && left->data[left->len - 1]
+		       ? err_set(e, -EBADMSG, "a list of keys is truncated")
+		       : 0;
 }
 
 /* commit_process_committing - the server's state of one process. */
@@ -180,22 +149,25 @@ struct commit_process_committing {
 	void *view;
 	bool let_go; /* it was permitted to change the file */
 	bool said;   /* it has sent its result */
-	char *left;  /* n bytes of the result; owned */
-	size_t n;
+	struct buf *left; /* the result */
 };
 
 static int commit_process_take_text(struct commit_process_committing *c,
 				    const struct child_answer *a, int64_t end, struct err *e)
 {
-	c->left = malloc(a->len + 1);
-	if (!c->left)
+	uint8_t *room;
+
+	buf_clear(c->left);
+	room = buf_grow(c->left, a->len + 1);
+	if (!room)
 		return err_nomem(e);
-	if (child_take(c->proc.sock, c->left, a->len, end) != CHILD_TAKEN)
+	if (child_take(c->proc.sock, room, a->len, end) != CHILD_TAKEN)
 		return -EPIPE;
-	c->left[a->len] = '\0';
-	c->n = a->len;
+	room[a->len] = '\0';
+	c->left->len = a->len;
 	c->said = true;
-	return a->rc < 0 ? err_set(e, (int)a->rc, "%s", c->left) : 0;
+	return a->rc < 0 ? err_set(e, (int)a->rc, "%s", (const char *)room)
+			 : rw_left(c->left, e);
 }
 
 /* take_note - log a message of the process. */
@@ -289,8 +261,6 @@ static int commit_process_attempt(const struct app *setup, struct commit_process
 		return err_set(e, other.code, "%s", other.msg);
 	if (!c->let_go || (!done && c->said))
 		return rc;
-	free(c->left);
-	c->left = NULL;
 	c->said = false;
 	return one_process(c, generation, e);
 }
@@ -306,18 +276,19 @@ static bool half_done(const struct app *setup, const struct rw_state *s)
 
 int rw_commit_tree(const struct app *setup, struct rw_state *state, const struct snapshot *was,
 		   uint64_t generation, bool all, void (*quiesce)(void *view), void *view,
-		   char ***ret_left, size_t *ret_n, struct err *e)
+		   struct buf *left, struct err *e)
 {
-	struct commit_process_committing c = {
-		.state = state, .was = was, .all = all, .quiesce = quiesce, .view = view};
+	struct commit_process_committing c = {.state = state,
+					      .was = was,
+					      .all = all,
+					      .quiesce = quiesce,
+					      .view = view,
+					      .left = left};
 	int rc = rw_state_changing(state, e);
 
 	if (rc < 0)
 		return rc;
 	rc = commit_process_attempt(setup, &c, generation, e);
-	if (rc == 0)
-		rc = rw_left(c.left, c.n, ret_left, ret_n, e);
-	free(c.left);
 	if (rc < 0 && !c.let_go)
 		rw_state_unchanged(state);
 	else if (!half_done(setup, state) && rw_state_base(state, NULL) < 0)

@@ -33,8 +33,7 @@ struct commit_tree_tree {
 	struct commit_paths paths; /* of `now` */
 	struct refusal *refused;
 	size_t n_refused, refused_cap;
-	char **left;
-	size_t n_left, left_cap;
+	struct buf *left;
 	struct buf chains; /* of commit_chains_note */
 	int dir_fd;
 	bool kept;         /* chains and layouts are in the state directory */
@@ -120,9 +119,6 @@ static void commit_tree_release(struct commit_tree_tree *t)
 	for (size_t i = 0; i < t->n_refused; i++)
 		free(t->refused[i].why);
 	free(t->refused);
-	for (size_t i = 0; i < t->n_left; i++)
-		free(t->left[i]);
-	free(t->left);
 	buf_release(&t->chains);
 }
 
@@ -131,15 +127,10 @@ static void commit_tree_release(struct commit_tree_tree *t)
 /* commit_tree_leave - record that a key stays staged. */
 static void commit_tree_leave(struct commit_tree_tree *t, const char *key, const char *why)
 {
-	char *text = NULL;
-
-	if (t->failed ||
-	    grow_array(&t->left, &t->left_cap, t->n_left + 1, sizeof(char *)) < 0 ||
-	    asprintf(&text, "%s\t%s", key, why) < 0) {
-		t->failed = true;
-		return;
-	}
-	t->left[t->n_left++] = text;
+	buf_puts(t->left, key);
+	buf_putc(t->left, '\t');
+	buf_put(t->left, why, strlen(why) + 1);
+	t->failed |= !buf_ok(t->left);
 }
 
 static bool commit_tree_add_chunk(void *arg, uint32_t array, uint64_t linear)
@@ -393,12 +384,13 @@ static void say_longer(struct commit_tree_tree *t)
 int commit_tree(const struct app *setup, const char *path, const struct source_model *model,
 		int dir_fd, uint64_t generation, bool all,
 		int (*gate_fn)(void *arg, struct err *e),
-		void (*say_fn)(void *arg, const char *text), void *arg, char ***ret_left,
-		size_t *ret_n, struct err *e)
+		void (*say_fn)(void *arg, const char *text), void *arg, struct buf *left,
+		struct err *e)
 {
 	struct commit_tree_tree t = {.setup = setup,
 				     .dir_fd = dir_fd,
 				     .generation = generation,
+				     .left = left,
 				     .gate = gate_fn,
 				     .say = say_fn,
 				     .arg = arg};
@@ -422,12 +414,6 @@ int commit_tree(const struct app *setup, const char *path, const struct source_m
 		t.failed = true;
 	if (rc == 0 && t.failed)
 		rc = err_nomem(e);
-	if (rc == 0) {
-		*ret_left = t.left;
-		*ret_n = t.n_left;
-		t.left = NULL;
-		t.n_left = 0;
-	}
 	commit_tree_release(&t);
 	return rc;
 }

@@ -173,13 +173,12 @@ static int tree_check(void *arg, const struct tree_change *c, struct err *e)
 }
 
 static int tree_commit(void *arg, const struct snapshot *was, uint64_t generation, bool all,
-		       void (*quiesce)(void *view), void *view, char ***ret_left, size_t *ret_n,
-		       struct err *e)
+		       void (*quiesce)(void *view), void *view, struct buf *left, struct err *e)
 {
 	struct rw *rw = arg;
 
-	return rw_commit_tree(rw->setup, &rw->state, was, generation, all, quiesce, view,
-			      ret_left, ret_n, e);
+	return rw_commit_tree(rw->setup, &rw->state, was, generation, all, quiesce, view, left,
+			      e);
 }
 
 static int file_commit(void *arg, const struct file_rw_change *c, struct err *e)

@@ -100,12 +100,12 @@ bool fs_rw_left(const char *dir);
 /* commit_tree - commit generations up to `generation` of the stage in dir_fd to the file at path.
  * For a process of its own with one thread, because it calls libhdf5. gate: as in diff_job; say:
  * gets messages for the user, may be NULL. model: the server's model of the file. all: commit
- * deferred arrays as well, see deferred_arrays.c. *ret_left: n keys that stay staged, each with its
- * reason ("key\treason"), new strings. Returns 0; on failure the file is unchanged. */
+ * deferred arrays as well, see deferred_arrays.c. left: appended: keys that stay staged, each
+ * with its reason ("key\treason") and NUL. Returns 0; on failure the file is unchanged. */
 int commit_tree(const struct app *setup, const char *path, const struct source_model *model,
 		int dir_fd, uint64_t generation, bool all,
 		int (*gate)(void *arg, struct err *e), void (*say)(void *arg, const char *text),
-		void *arg, char ***ret_left, size_t *ret_n, struct err *e) NZ_MUST_USE;
+		void *arg, struct buf *left, struct err *e) NZ_MUST_USE;
 
 /* commit_tree_view - the view below a writable Zarr store of an HDF5 file. It is setup's, except
  * that variables whose writers requested other filters than the file has are shown with the

@@ -56,9 +56,9 @@ int rw_state_remote(const struct cfg *cfg, const char *address, bool make, char 
 /* rw_commit_tree - tree_rw_options.commit of a state's dataset. */
 int rw_commit_tree(const struct app *setup, struct rw_state *state, const struct snapshot *was,
 		   uint64_t generation, bool all, void (*quiesce)(void *view), void *view,
-		   char ***ret_left, size_t *ret_n, struct err *e) NZ_MUST_USE;
-/* rw_left - split n bytes of strings, each with its NUL, into a new list of new strings. */
-int rw_left(const char *text, size_t n, char ***ret, size_t *ret_n, struct err *e) NZ_MUST_USE;
+		   struct buf *left, struct err *e) NZ_MUST_USE;
+/* rw_left - check that bytes are strings, each with its NUL. -EBADMSG. */
+int rw_left(const struct buf *left, struct err *e) NZ_MUST_USE;
 
 /* ---- recover.c ---- */
 

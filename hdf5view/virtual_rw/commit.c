@@ -9,18 +9,25 @@
 #define LOG_COMPONENT LOG_WRITE
 #include "base/observe/log.h"
 #include "hdf5view/virtual/file_layout.h"
+#include "translate/model/match.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/observe/metrics.h"
 
+/* older_file - an open file that may need chunks of the dataset later. */
+struct older_file {
+	struct rw_file *f; /* with a reference */
+	uint32_t *like; /* owned: its snapshot's array for each of the latest; NULL: unknown */
+};
+
 /* commit_committing - the state of a commit's callbacks. */
 struct commit_committing {
 	struct nc_rw *v;
 	struct rw_file *f;
 	struct snapshot *latest; /* about to be replaced; held */
-	struct rw_file **older; /* files that may need its chunks later; with references */
+	struct older_file *older;
 	size_t n_older;
 };
 
@@ -40,50 +47,29 @@ static int commit_fill(void *arg, uint64_t off, uint64_t len, struct err *e)
 	return rw_copy_fill(&c->f->copy, off, len, e);
 }
 
-/* array_like - the array of the same path in another state of the dataset. */
-static uint32_t array_like(const struct dataset *ds, uint32_t array,
-			   const struct dataset *other)
+/* commit_like - the chunk of the latest dataset as one of an older file's; *linear UINT64_MAX: that
+ * has none. */
+static int commit_like(const struct commit_committing *c, struct older_file *o, uint32_t *array,
+		       uint64_t *linear, struct err *e)
 {
-	const struct ds_array *a = &ds->arrays[array];
-	uint32_t found = DS_NONE;
-	struct buf mine, theirs;
+	const struct dataset *ds = &c->latest->source->ds, *old = &o->f->snapshot->source->ds;
+	const struct ds_array *a = &ds->arrays[*array];
+	int rc = 0;
 
-	buf_init(&mine, (size_t)1 << 20);
-	buf_init(&theirs, (size_t)1 << 20);
-	ds_array_path(ds, array, &mine);
-	for (uint32_t i = 0; i < other->n_arrays && found == DS_NONE; i++) {
-		if (strcmp(other->arrays[i].name, a->name) != 0)
-			continue;
-		buf_clear(&theirs);
-		ds_array_path(other, i, &theirs);
-		if (mine.len == theirs.len && memcmp(mine.data, theirs.data, mine.len) == 0)
-			found = i;
+	if (o->f->snapshot->number == c->latest->number)
+		return 0;
+	if (!o->like) {
+		auto_free uint32_t *like = alloc_array(ds->n_arrays, sizeof(*like));
+
+		rc = like ? ds_match(ds, old, NULL, like, NULL, e) : err_nomem(e);
+		if (rc < 0)
+			return rc;
+		o->like = steal(&like);
 	}
-	buf_release(&mine);
-	buf_release(&theirs);
-	return found;
-}
-
-/* chunk_like - the same for a chunk; false if there is none. */
-static bool chunk_like(const struct commit_committing *c, const struct snapshot *g,
-		       uint32_t *array, uint64_t *linear)
-{
-	const struct dataset *ds = &c->latest->source->ds, *other = &g->source->ds;
-	uint64_t at[DS_RANK_MAX];
-	uint32_t i;
-
-	if (g->number == c->latest->number)
-		return true;
-	i = array_like(ds, *array, other);
-	if (i == DS_NONE || other->arrays[i].rank != ds->arrays[*array].rank)
-		return false;
-	ds_chunk_coords(&ds->arrays[*array], *linear, at);
-	for (uint32_t d = 0; d < other->arrays[i].rank; d++)
-		if (at[d] >= other->arrays[i].grid[d])
-			return false;
-	*array = i;
-	*linear = ds_chunk_linear(&other->arrays[i], at);
-	return true;
+	*array = o->like[*array];
+	*linear =
+		*array == DS_NONE ? UINT64_MAX : ds_chunk_in(a, *linear, &old->arrays[*array]);
+	return 0;
 }
 
 /* commit_keep - save the bytes of a chunk for handles on an older state. A chunk that cannot be
@@ -122,18 +108,20 @@ static int commit_replaced(void *arg, uint32_t array, uint64_t linear, struct er
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < c->n_older; i++) {
+		struct rw_file *f = c->older[i].f;
 		uint32_t a = array;
 		uint64_t l = linear;
 
-		if (!chunk_like(c, c->older[i]->snapshot, &a, &l))
+		rc = commit_like(c, &c->older[i], &a, &l, e);
+		if (rc < 0 || l == UINT64_MAX)
 			continue;
 		/* a first write to it may begin its overlay at the same time; the file being
 		 * committed is locked already */
-		if (c->older[i] != c->f)
-			(void)pthread_mutex_lock(&c->older[i]->write);
-		rc = commit_keep(c->v, c->older[i], a, l, e);
-		if (c->older[i] != c->f)
-			(void)pthread_mutex_unlock(&c->older[i]->write);
+		if (f != c->f)
+			(void)pthread_mutex_lock(&f->write);
+		rc = commit_keep(c->v, f, a, l, e);
+		if (f != c->f)
+			(void)pthread_mutex_unlock(&f->write);
 	}
 	return rc;
 }
@@ -144,21 +132,17 @@ static int commit_replaced(void *arg, uint32_t array, uint64_t linear, struct er
 static int older(struct commit_committing *c, struct err *e)
 {
 	size_t n = 0;
-	int rc = 0;
+	LOCK_SCOPE(&c->v->lock);
 
-	(void)pthread_mutex_lock(&c->v->lock);
 	for (struct rw_file *f = c->v->files; f; f = f->next)
 		n++;
-	c->older = alloc_array(n, sizeof(struct rw_file *));
+	c->older = alloc_array(n, sizeof(*c->older));
 	for (struct rw_file *f = c->v->files; c->older && f; f = f->next)
 		if (f->handles > 0 && f->snapshot && atomic_load(&f->ready)) {
 			f->refs++;
-			c->older[c->n_older++] = f;
+			c->older[c->n_older++].f = f;
 		}
-	if (!c->older)
-		rc = err_nomem(e);
-	(void)pthread_mutex_unlock(&c->v->lock);
-	return rc;
+	return c->older ? 0 : err_nomem(e);
 }
 
 /* make_was - make a file with the old state. For a new file, or one without any old content, that
@@ -191,7 +175,6 @@ static void renew(struct commit_committing *c)
 {
 	struct nc_rw *v = c->v;
 	struct err e = ERR_INIT;
-	struct snapshot *x;
 	int rc = snapshots_reopen(v->snapshots, &e);
 	bool stays;
 
@@ -202,10 +185,8 @@ static void renew(struct commit_committing *c)
 		rc = rw_epoch(v, &e);
 	if (rc < 0)
 		log_error("'%s' was written, but cannot be reopened: %s", v->opts.name, e.msg);
-	x = snapshots_get(v->snapshots);
-	c->f->follows = x->number;
+	c->f->follows = rw_latest(v);
 	c->f->follows_any = false;
-	snapshot_put(v->snapshots, x);
 }
 
 /* clean - mark the file's content as the dataset's. */
@@ -301,7 +282,6 @@ static int commit(struct commit_committing *c, struct err *e)
 static int current(struct nc_rw *v, struct rw_file *f, struct err *e)
 {
 	bool any = f->follows_any || f->copy.all;
-	struct snapshot *x;
 	int rc = snapshots_check(v->snapshots, e);
 
 	if (rc == -ESTALE && any) { /* changes by other programs are replaced as well */
@@ -312,11 +292,9 @@ static int current(struct nc_rw *v, struct rw_file *f, struct err *e)
 		return err_wrap(e, rc,
 				"'%s' was changed by another program since it was opened",
 				v->opts.name);
-	x = snapshots_get(v->snapshots);
-	if (!any && f->follows != x->number)
+	if (!any && f->follows != rw_latest(v))
 		rc = err_set(e, -ESTALE, "another program has written '%s' in the meantime",
 			     v->opts.name);
-	snapshot_put(v->snapshots, x);
 	return rc;
 }
 
@@ -357,9 +335,19 @@ int rw_commit(struct nc_rw *v, struct rw_file *f, bool synced, struct err *e)
 	c.latest = snapshots_get(v->snapshots);
 	rc = commit(&c, e);
 	metrics_count(rc < 0 ? M_COMMITS_FAILED : M_COMMITS_DONE);
-	for (size_t i = 0; i < c.n_older; i++)
-		rw_file_put(v, c.older[i]);
+	for (size_t i = 0; i < c.n_older; i++) {
+		rw_file_put(v, c.older[i].f);
+		free(c.older[i].like);
+	}
 	free(c.older);
 	snapshot_put(v->snapshots, c.latest);
 	return rc;
+}
+
+int rw_commit_locking(struct nc_rw *v, struct rw_file *f, bool synced, struct err *e)
+{
+	LOCK_SCOPE(&v->commit);
+	LOCK_SCOPE(&f->write);
+
+	return f->name ? 0 : rw_commit(v, f, synced, e);
 }

@@ -3,7 +3,7 @@
  *
  * Names other than the virtual file's are scratch files: plain files of the state directory. A
  * scratch file that is renamed to the virtual file's name is committed first. */
-#include "hdf5view/virtual_rw/view_ops_int.h"
+#include "hdf5view/virtual_rw/virtual_rw_int.h"
 
 #include "base/os/io.h"
 
@@ -96,9 +96,10 @@ int rw_op_create(struct view *view, uint64_t dir, const char *name, size_t len, 
 	return rc;
 }
 
-/* unname - hide a file from look-ups. lock is not held. */
-static void unname(struct nc_rw *v, struct rw_file *f)
+/* removed - the file loses its name, and is not committed any more. lock is not held. */
+static void removed(struct nc_rw *v, struct rw_file *f)
 {
+	f->removed = true;
 	(void)pthread_mutex_lock(&v->lock);
 	f->named = false;
 	if (v->now == f)
@@ -122,10 +123,9 @@ int rw_op_unlink(struct view *view, uint64_t dir, const char *name, size_t len, 
 	(void)pthread_mutex_lock(&f->write);
 	if (f->name && unlinkat(v->scratch, f->name, 0) < 0)
 		rc = err_sys(e, errno, "'%s'", f->name);
-	f->removed = rc == 0;
-	(void)pthread_mutex_unlock(&f->write);
 	if (rc == 0)
-		unname(v, f);
+		removed(v, f);
+	(void)pthread_mutex_unlock(&f->write);
 	(void)pthread_mutex_unlock(&v->commit);
 	rw_file_put(v, f);
 	return rc;
@@ -153,9 +153,9 @@ static void became(struct nc_rw *v, struct rw_file *f)
 
 static void virtual_rw_directory_set_name(struct nc_rw *v, struct rw_file *f, char *name)
 {
-	(void)pthread_mutex_lock(&v->lock);
+	LOCK_SCOPE(&v->lock);
+
 	f->name = name;
-	(void)pthread_mutex_unlock(&v->lock);
 }
 
 /* virtual_rw_directory_take_place - commit a scratch file as the virtual file. */
@@ -248,12 +248,9 @@ static int set_aside(struct nc_rw *v, struct rw_file *f, char *name, struct rw_f
 	copy->name = name;
 	copy->named = true;
 	(void)pthread_mutex_unlock(&v->lock);
-	if (over) {
-		over->removed = true;
-		unname(v, over);
-	}
-	f->removed = true;
-	unname(v, f);
+	if (over)
+		removed(v, over);
+	removed(v, f);
 	return 0;
 }
 
@@ -267,10 +264,8 @@ static int virtual_rw_directory_move(struct nc_rw *v, struct rw_file *f, char *n
 	free(f->name);
 	f->name = name;
 	(void)pthread_mutex_unlock(&v->lock);
-	if (over) {
-		over->removed = true;
-		unname(v, over);
-	}
+	if (over)
+		removed(v, over);
 	return 0;
 }
 

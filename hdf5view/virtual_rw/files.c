@@ -27,10 +27,10 @@ void rw_work_name(const struct rw_file *f, const char *what, char *out)
 
 void rw_work_number(struct nc_rw *v, struct rw_file *f)
 {
-	(void)pthread_mutex_lock(&v->lock);
+	LOCK_SCOPE(&v->lock);
+
 	if (f->work == 0)
 		f->work = v->next_work++;
-	(void)pthread_mutex_unlock(&v->lock);
 }
 
 int rw_work_open(struct nc_rw *v, struct rw_file *f, const char *what, struct err *e)
@@ -100,13 +100,12 @@ struct rw_file *rw_file_new(struct nc_rw *v, struct snapshot *x, struct err *e)
 struct rw_file *rw_file_get(struct nc_rw *v, uint64_t id)
 {
 	struct rw_file *f;
+	LOCK_SCOPE(&v->lock);
 
-	(void)pthread_mutex_lock(&v->lock);
 	for (f = v->files; f && f->id != id; f = f->next)
 		;
 	if (f)
 		f->refs++;
-	(void)pthread_mutex_unlock(&v->lock);
 	return f;
 }
 
@@ -129,12 +128,11 @@ struct rw_file *rw_file_find(struct nc_rw *v, const char *name, size_t len)
 struct rw_file *rw_file_hold(struct nc_rw *v, const char *name, size_t len)
 {
 	struct rw_file *f;
+	LOCK_SCOPE(&v->lock);
 
-	(void)pthread_mutex_lock(&v->lock);
 	f = rw_file_find(v, name, len);
 	if (f)
 		f->refs++;
-	(void)pthread_mutex_unlock(&v->lock);
 	return f;
 }
 
@@ -225,12 +223,9 @@ int rw_epoch(struct nc_rw *v, struct err *e)
 /* idle - whether there is no writer, open or pending. commit is held. */
 static bool idle(struct nc_rw *v)
 {
-	bool yes;
+	LOCK_SCOPE(&v->lock);
 
-	(void)pthread_mutex_lock(&v->lock);
-	yes = v->now && v->now->writers == 0 && !v->now->copy.working;
-	(void)pthread_mutex_unlock(&v->lock);
-	return yes;
+	return v->now && v->now->writers == 0 && !v->now->copy.working;
 }
 
 void rw_follow(struct nc_rw *v)
@@ -256,6 +251,15 @@ void rw_follow(struct nc_rw *v)
 
 /* ---- before it changes ---- */
 
+uint64_t rw_latest(struct nc_rw *v)
+{
+	struct snapshot *x = snapshots_get(v->snapshots);
+	uint64_t number = x->number;
+
+	snapshot_put(v->snapshots, x);
+	return number;
+}
+
 void rw_begin_new(struct rw_file *f, int fd, uint64_t size)
 {
 	f->copy.fd = fd;
@@ -266,15 +270,7 @@ void rw_begin_new(struct rw_file *f, int fd, uint64_t size)
 /* up_to_date - whether the file's base is still the dataset. */
 static int up_to_date(struct nc_rw *v, const struct rw_file *f, struct err *e)
 {
-	struct snapshot *x;
-	uint64_t latest;
-
-	if (f->follows_any || f->removed)
-		return 0;
-	x = snapshots_get(v->snapshots);
-	latest = x->number;
-	snapshot_put(v->snapshots, x);
-	if (latest == f->follows)
+	if (f->follows_any || f->removed || rw_latest(v) == f->follows)
 		return 0;
 	return err_set(e, -ESTALE,
 		       "another program has written '%s' since it was opened: reopen it",

@@ -4,7 +4,7 @@
  * A close arrives as a flush, once for each descriptor: a child that a writer forked closes the
  * inherited ones while the file is half written. If the file cannot be read as HDF5 then, that
  * close fails, and the next one tries again. */
-#include "hdf5view/virtual_rw/view_ops_int.h"
+#include "hdf5view/virtual_rw/virtual_rw_int.h"
 
 #include "base/os/io.h"
 #include "base/os/cancel.h"
@@ -92,11 +92,9 @@ static int virtual_rw_handles_cut(struct nc_rw *v, struct rw_file *f, uint64_t s
 
 static void virtual_rw_handles_touch(struct nc_rw *v, struct rw_file *f)
 {
-	const struct timespec t = clock_wall();
+	LOCK_SCOPE(&v->lock);
 
-	(void)pthread_mutex_lock(&v->lock);
-	f->mtime = t;
-	(void)pthread_mutex_unlock(&v->lock);
+	f->mtime = clock_wall();
 }
 
 /* virtual_rw_handles_opened - complete the opening of a file. */
@@ -232,31 +230,18 @@ int rw_op_setattr(struct view *view, uint64_t id, uint64_t fh, const struct view
 
 /* ---- committing ---- */
 
-/* virtual_rw_handles_commit_file - commit, with the locks taken. */
-static int virtual_rw_handles_commit_file(struct nc_rw *v, struct rw_file *f, bool synced,
-					  struct err *e)
-{
-	int rc;
-
-	(void)pthread_mutex_lock(&v->commit);
-	(void)pthread_mutex_lock(&f->write);
-	rc = f->name ? 0 : rw_commit(v, f, synced, e);
-	(void)pthread_mutex_unlock(&f->write);
-	(void)pthread_mutex_unlock(&v->commit);
-	return rc;
-}
-
 /* virtual_rw_handles_due - whether this handle has changes to commit. */
 static bool virtual_rw_handles_due(const struct rw_handle *h)
 {
-	bool yes;
-
 	if (!h->writes) /* a handle that did not write does not wait for a commit */
 		return h->wrote;
-	(void)pthread_mutex_lock(&h->file->write);
-	yes = h->wrote || h->file->orphan;
-	(void)pthread_mutex_unlock(&h->file->write);
-	return yes;
+	LOCK_SCOPE(&h->file->write);
+	return h->wrote || h->file->orphan;
+}
+
+static int commit_due(struct nc_rw *v, const struct rw_handle *h, bool synced, struct err *e)
+{
+	return virtual_rw_handles_due(h) ? rw_commit_locking(v, h->file, synced, e) : 0;
 }
 
 int rw_op_flush(struct view *view, uint64_t id, uint64_t fh, struct err *e)
@@ -267,20 +252,16 @@ int rw_op_flush(struct view *view, uint64_t id, uint64_t fh, struct err *e)
 	(void)id;
 	if (!h)
 		return 0;
-	return virtual_rw_handles_due(h) ? virtual_rw_handles_commit_file(v, h->file, false, e)
-					 : 0;
+	return commit_due(v, h, false, e);
 }
 
 /* keep_file - save changes that could not be committed. why: the reason. Returns 0, or the error
  * of saving. */
 static int keep_file(struct nc_rw *v, struct rw_file *f, struct err *e)
 {
-	int rc;
+	LOCK_SCOPE(&f->write);
 
-	(void)pthread_mutex_lock(&f->write);
-	rc = rw_keep(v, f, e);
-	(void)pthread_mutex_unlock(&f->write);
-	return rc;
+	return rw_keep(v, f, e);
 }
 
 int rw_op_fsync(struct view *view, uint64_t id, uint64_t fh, bool data_only, struct err *e)
@@ -300,8 +281,7 @@ int rw_op_fsync(struct view *view, uint64_t id, uint64_t fh, bool data_only, str
 	(void)pthread_mutex_unlock(&v->lock);
 	if (scratch)
 		return io_sync(h->file->copy.fd, true, e);
-	rc = virtual_rw_handles_due(h) ? virtual_rw_handles_commit_file(v, h->file, true, &why)
-				       : 0;
+	rc = commit_due(v, h, true, &why);
 	if (rc == -EBADMSG) /* not an HDF5 file yet: its bytes survive */
 		return keep_file(v, h->file, e);
 	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
@@ -378,8 +358,7 @@ void rw_op_release(struct view *view, uint64_t id, uint64_t fh)
 	(void)id;
 	if (!h)
 		return;
-	rc = virtual_rw_handles_due(h) ? virtual_rw_handles_commit_file(v, h->file, false, &e)
-				       : 0;
+	rc = commit_due(v, h, false, &e);
 	(void)pthread_mutex_lock(&v->lock);
 	/* of two concurrent closes, exactly one is the last */
 	last = h->writes && --h->file->writers == 0;
@@ -396,14 +375,13 @@ void rw_op_release(struct view *view, uint64_t id, uint64_t fh)
 static struct rw_file *next_dirty(struct nc_rw *v, uint64_t id)
 {
 	struct rw_file *found = NULL;
+	LOCK_SCOPE(&v->lock);
 
-	(void)pthread_mutex_lock(&v->lock);
 	for (struct rw_file *f = v->files; f; f = f->next)
 		if (f->id > id && !f->name && !f->removed && !f->failed && f->copy.dirty)
 			found = f; /* they are in descending order */
 	if (found)
 		found->refs++;
-	(void)pthread_mutex_unlock(&v->lock);
 	return found;
 }
 
@@ -435,7 +413,7 @@ int rw_op_finish(struct view *view, bool last NZ_UNUSED, struct err *e)
 
 	while ((f = next_dirty(v, id))) {
 		struct err why = ERR_INIT;
-		int one = virtual_rw_handles_commit_file(v, f, false, &why);
+		int one = rw_commit_locking(v, f, false, &why);
 
 		if (one < 0) {
 			keep_late(v, f, 0, &why);

@@ -10,6 +10,7 @@
 #include "base/core/hash.h"
 #include "base/os/io.h"
 #include "hdf5view/virtual/file_layout.h"
+#include "translate/stage/stage.h"
 
 #include <errno.h>
 #include <linux/fs.h>
@@ -41,34 +42,9 @@ static int base_read(const struct snapshot *g, uint64_t base_end, uint64_t off, 
 		     uint8_t *out, struct err *e)
 {
 	size_t have = (size_t)(off < base_end ? u64_min(n, base_end - off) : 0);
-	struct span s;
-	int rc;
 
 	memset(out + have, 0, n - have);
-	while (have > 0) {
-		rc = g->view->ops->read(g->view, RW_FILE_ID, off, have, out, &s, e);
-		if (rc < 0)
-			return rc;
-		if (s.len + s.zeros == 0 || s.len + s.zeros > have) {
-			span_done(&s);
-			return err_set(e, -ESTALE, "the virtual file became shorter");
-		}
-		if (s.len > 0 && !s.mem) {
-			rc = io_pread(s.fd, out, s.len, s.off, e);
-			if (rc == 0)
-				rc = source_check(g->source, e);
-		} else if (s.len > 0 && s.mem != out) {
-			memcpy(out, s.mem, s.len);
-		}
-		memset(out + s.len, 0, s.zeros);
-		off += s.len + s.zeros;
-		out += s.len + s.zeros;
-		have -= s.len + s.zeros;
-		span_done(&s);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
+	return view_read(g->view, RW_FILE_ID, "the virtual file", off, out, have, e);
 }
 
 /* overlay_copy_base - the same, into a file. */

@@ -9,7 +9,7 @@
  * The map: "NCRWMAP1", then numbers of 64 bits, little-endian: size, base_end, cut, flags (1: all
  * of it is new), identity of the old structure, number of runs that are in, number of runs
  * written; for each run its first page and length; a sum (FNV-1a) of everything before. */
-#include "hdf5view/virtual_rw/view_ops_int.h"
+#include "hdf5view/virtual_rw/virtual_rw_int.h"
 
 #include "base/core/buf.h"
 #include "base/os/io.h"
@@ -291,13 +291,8 @@ static void recovery_again(struct nc_rw *v, uint64_t work)
 	f->work = work;
 	f->kept = true;
 	rc = restore(v, f, &e);
-	if (rc == 0) {
-		(void)pthread_mutex_lock(&v->commit);
-		(void)pthread_mutex_lock(&f->write);
-		rc = rw_commit(v, f, false, &e);
-		(void)pthread_mutex_unlock(&f->write);
-		(void)pthread_mutex_unlock(&v->commit);
-	}
+	if (rc == 0)
+		rc = rw_commit_locking(v, f, false, &e);
 	if (rc == 0)
 		recovery_say(v,
 			     "'%s': changes that an earlier mount could not commit are now in "

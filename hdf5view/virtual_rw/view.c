@@ -5,7 +5,7 @@
  * file with a new id, so open handles keep the content that they were opened on. If a writer opens
  * a file that has readers, it gets ESTALE, so the kernel looks the name up again and finds a new
  * file. */
-#include "hdf5view/virtual_rw/view_ops_int.h"
+#include "hdf5view/virtual_rw/virtual_rw_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -125,8 +125,8 @@ static struct name *names_from(struct nc_rw *v, uint64_t cookie, size_t *ret_n)
 {
 	struct name *all;
 	size_t n = 0;
+	LOCK_SCOPE(&v->lock);
 
-	(void)pthread_mutex_lock(&v->lock);
 	for (struct rw_file *f = v->files; f; f = f->next)
 		n += f->named && f->id > cookie;
 	all = alloc_array(n, sizeof(*all));
@@ -135,7 +135,6 @@ static struct name *names_from(struct nc_rw *v, uint64_t cookie, size_t *ret_n)
 		if (f->named && f->id > cookie)
 			all[--n] =
 				(struct name){strdup(f->name ? f->name : v->opts.name), f->id};
-	(void)pthread_mutex_unlock(&v->lock);
 	return all;
 }
 

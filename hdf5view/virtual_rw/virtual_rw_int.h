@@ -20,6 +20,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/os/lock.h"
+
 #define RW_SCRATCH "scratch" /* directory of scratch files in the state directory */
 #define RW_FILE_ID (VIEW_ROOT + 1) /* of the file of a read-only view */
 
@@ -176,6 +178,8 @@ int rw_epoch(struct nc_rw *v, struct err *e) NZ_MUST_USE;
  * and not while the file is being written. */
 void rw_follow(struct nc_rw *v);
 
+/* rw_latest - the number of the latest snapshot. */
+uint64_t rw_latest(struct nc_rw *v);
 /* rw_begin - prepare a file for a change; `write` is held. empty: it is about to be truncated to
  * nothing. -ESTALE another program committed. */
 int rw_begin(struct nc_rw *v, struct rw_file *f, bool empty, struct err *e) NZ_MUST_USE;
@@ -212,8 +216,46 @@ int rw_resume(struct nc_rw *v, struct err *e) NZ_MUST_USE;
  * libhdf5 has marked as being written fails with -EBADMSG: the descriptor was inherited by a
  * child, or the program died, so libhdf5's cached data is missing. */
 int rw_commit(struct nc_rw *v, struct rw_file *f, bool synced, struct err *e) NZ_MUST_USE;
+/* rw_commit_locking - the same, takes the locks. A scratch file is not committed: 0. */
+int rw_commit_locking(struct nc_rw *v, struct rw_file *f, bool synced,
+		      struct err *e) NZ_MUST_USE;
 /* rw_catch_up - complete a commit that is decided and not complete. `commit` is held, and perhaps
  * the `write` of some file. */
 int rw_catch_up(struct nc_rw *v, struct err *e) NZ_MUST_USE;
+
+/* ---- view.c. The contracts of operations (rw_op_*) are in translate/contract/view.h ---- */
+
+/* rw_attr - the attributes of a file; `unsure` for one that cannot be laid out. */
+void rw_attr(struct nc_rw *v, struct rw_file *f, struct view_attr *ret, struct err *e);
+/* rw_in_root - check that an id is the directory's. -ENOTDIR, -ESTALE. */
+int rw_in_root(struct nc_rw *v, uint64_t dir, struct err *e) NZ_MUST_USE;
+
+/* ---- handles.c: handles and writes through them ---- */
+
+int rw_op_open(struct view *v, uint64_t id, int flags, struct view_handle *ret, struct err *e);
+int rw_op_write(struct view *v, uint64_t id, uint64_t fh, uint64_t off, const uint8_t *data,
+		size_t len, struct err *e);
+int rw_op_flush(struct view *v, uint64_t id, uint64_t fh, struct err *e);
+int rw_op_fsync(struct view *v, uint64_t id, uint64_t fh, bool data_only, struct err *e);
+int rw_op_fsyncdir(struct view *v, uint64_t dir, struct err *e);
+void rw_op_release(struct view *v, uint64_t id, uint64_t fh);
+int rw_op_setattr(struct view *v, uint64_t id, uint64_t fh, const struct view_set *set,
+		  struct view_attr *ret, struct err *e);
+int rw_op_finish(struct view *v, bool last, struct err *e);
+
+/* rw_handle_open - open a handle on a file, with a reference to it. lock is held. */
+int rw_handle_open(struct nc_rw *v, struct rw_file *f, int flags, struct view_handle *ret,
+		   struct err *e);
+
+/* ---- directory.c: names ---- */
+
+/* rw_scratch_dir - the directory of scratch files, made if it is missing. lock is held. */
+int rw_scratch_dir(struct nc_rw *v, struct err *e) NZ_MUST_USE;
+
+int rw_op_create(struct view *v, uint64_t dir, const char *name, size_t len, int flags,
+		 mode_t mode, struct view_attr *ret_attr, struct view_handle *ret, struct err *e);
+int rw_op_unlink(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e);
+int rw_op_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
+		 const char *to_name, size_t to_len, unsigned flags, struct err *e);
 
 #endif

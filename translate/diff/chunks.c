@@ -17,19 +17,11 @@
 /* was_linear - the chunk of `was` at the same place; UINT64_MAX: its grid does not have it. */
 static uint64_t was_linear(const struct diff *p, uint32_t array, uint64_t linear)
 {
-	const struct ds_array *a = &p->now->arrays[array], *b;
-	uint64_t coords[DS_RANK_MAX];
+	const uint32_t was = p->arrays[array].was;
 
-	if (p->arrays[array].was == DS_NONE)
-		return UINT64_MAX;
-	b = &p->was->arrays[p->arrays[array].was];
-	if (b->n_chunks == 0)
-		return UINT64_MAX;
-	ds_chunk_coords(a, linear, coords);
-	for (uint32_t i = 0; i < a->rank; i++)
-		if (coords[i] >= b->grid[i])
-			return UINT64_MAX;
-	return ds_chunk_linear(b, coords);
+	return was == DS_NONE
+		       ? UINT64_MAX
+		       : ds_chunk_in(&p->now->arrays[array], linear, &p->was->arrays[was]);
 }
 
 /* was_there - whether `was` has a chunk there, as far as is known. */

@@ -202,3 +202,16 @@ uint64_t ds_chunk_linear(const struct ds_array *a, const uint64_t *coords)
 {
 	return grid_linear(a->rank, a->grid, coords);
 }
+
+uint64_t ds_chunk_in(const struct ds_array *a, uint64_t linear, const struct ds_array *b)
+{
+	uint64_t coords[DS_RANK_MAX];
+
+	if (a->rank != b->rank || b->n_chunks == 0)
+		return UINT64_MAX;
+	ds_chunk_coords(a, linear, coords);
+	for (uint32_t i = 0; i < a->rank; i++)
+		if (coords[i] >= b->grid[i])
+			return UINT64_MAX;
+	return ds_chunk_linear(b, coords);
+}

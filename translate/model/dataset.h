@@ -160,5 +160,8 @@ int ds_array_finish(struct dataset *ds, struct ds_array *a, uint64_t max_chunk_b
 void ds_chunk_coords(const struct ds_array *a, uint64_t linear, uint64_t *ret_coords);
 /* ds_chunk_linear - the reverse; coordinates must be inside the grid. */
 uint64_t ds_chunk_linear(const struct ds_array *a, const uint64_t *coords);
+/* ds_chunk_in - the chunk of b with the coordinates that chunk `linear` of a has; UINT64_MAX: b has
+ * no such chunk, or another rank. */
+uint64_t ds_chunk_in(const struct ds_array *a, uint64_t linear, const struct ds_array *b);
 
 #endif

@@ -82,13 +82,12 @@ static int list_staged(struct overlay_listing *l, bool *ret_any)
 	buf_init(&names, SIZE_MAX / 2);
 	rc = stage_names(l->s->s, l->key, &names, l->e);
 	*ret_any = names.len > 0;
-	for (size_t at = 0; !rc && at < names.len && !l->stopped;) {
-		const char *name = (const char *)names.data + at;
+	for (const char *name = buf_next(&names, NULL); !rc && name && !l->stopped;
+	     name = buf_next(&names, name)) {
 		char key[STORE_KEY_MAX + 1];
 		struct store_stat st;
 		struct stage_entry x;
 
-		at += strlen(name) + 1;
 		if (!store_key_join(l->key, name, strlen(name), key))
 			continue;
 		overlay_find(l->s, key, &x, NULL);

@@ -502,10 +502,11 @@ static int stage_bad_key(const char *key, struct err *e)
 	return err_set(e, -EINVAL, "'%.200s' is not a key", key);
 }
 
-static int append_one(struct stage *s, enum rec_type type, const char *key,
+static int append_one(struct stage *s, enum rec_type type, uint8_t flags, const char *key,
 		      const struct log_source *data, uint32_t crc, struct err *e)
 {
-	struct rec r = {.type = type, .key = key, .key_len = strlen(key), .crc = crc};
+	struct rec r = {
+		.type = type, .flags = flags, .key = key, .key_len = strlen(key), .crc = crc};
 
 	return store_key_ok(key) ? stage_append(s, &r, data, e) : stage_bad_key(key, e);
 }
@@ -514,32 +515,29 @@ int stage_put(struct stage *s, const char *key, const uint8_t *data, size_t len,
 {
 	struct log_source d = {.mem = len ? data : (const uint8_t *)"", .fd = -1, .len = len};
 
-	return append_one(s, REC_PUT, key, &d, codec_crc32c_sum(0, d.mem, len), e);
+	return append_one(s, REC_PUT, 0, key, &d, codec_crc32c_sum(0, d.mem, len), e);
 }
 
 int stage_put_file(struct stage *s, const char *key, int fd, uint64_t len, struct err *e)
 {
 	struct log_source d = {.fd = fd, .len = len};
 
-	return append_one(s, REC_PUT, key, &d, 0, e);
+	return append_one(s, REC_PUT, 0, key, &d, 0, e);
 }
 
 int stage_mkdir(struct stage *s, const char *key, struct err *e)
 {
-	return append_one(s, REC_DIR, key, NULL, 0, e);
+	return append_one(s, REC_DIR, 0, key, NULL, 0, e);
 }
 
 int stage_gone(struct stage *s, const char *key, struct err *e)
 {
-	return append_one(s, REC_GONE, key, NULL, 0, e);
+	return append_one(s, REC_GONE, 0, key, NULL, 0, e);
 }
 
 int stage_gone_bare(struct stage *s, const char *key, struct err *e)
 {
-	struct rec r = {
-		.type = REC_GONE, .flags = REC_BARE, .key = key, .key_len = strlen(key)};
-
-	return store_key_ok(key) ? stage_append(s, &r, NULL, e) : stage_bad_key(key, e);
+	return append_one(s, REC_GONE, REC_BARE, key, NULL, 0, e);
 }
 
 /* two_keys - of a record. both: REC_KEY_MAX + 1 bytes. */

@@ -84,13 +84,13 @@ int stage_freeze(struct stage *s, uint64_t *ret, struct err *e) NZ_MUST_USE;
 void stage_touch(struct stage *s);
 /* stage_thaw - the commit of the frozen generation failed: commit it again with the next one. */
 void stage_thaw(struct stage *s);
-/* stage_retire - the dataset has the frozen generation: drop it, except the n keys of `left`, which
+/* stage_retire - the dataset has the frozen generation: drop it, except the keys of `left`, which
  * stay staged, in the log that is being written. */
-int stage_retire(struct stage *s, char *const *left, size_t n, struct err *e) NZ_MUST_USE;
+int stage_retire(struct stage *s, const struct buf *left, struct err *e) NZ_MUST_USE;
 
-/* stage_drop - drop everything that is staged, except the n keys of `left`, without a commit.
+/* stage_drop - drop everything that is staged, except the keys of `left`, without a commit.
  * -ENODATA: nothing is staged. No generation may be frozen. */
-int stage_drop(struct stage *s, char *const *left, size_t n, struct err *e) NZ_MUST_USE;
+int stage_drop(struct stage *s, const struct buf *left, struct err *e) NZ_MUST_USE;
 
 /* stage_each - call fn for every key of generations up to `generation` that has an entry of its
  * own, in the order of strcmp. A directory that was removed and made again is reported as GONE: the
@@ -116,6 +116,10 @@ int view_store(struct view *v, struct store **ret, struct err *e) NZ_MUST_USE;
  * -ENOENT also if a file is above the key. */
 int view_find(struct store *s, const char *key, struct view_attr *ret,
 	      struct err *e) NZ_MUST_USE;
+/* view_read - read exactly len bytes of a file of a view. name: of the file, for messages. -EIO it
+ * ends before. */
+int view_read(struct view *v, uint64_t id, const char *name, uint64_t off, uint8_t *out,
+	      size_t len, struct err *e) NZ_MUST_USE;
 
 /* ---- for the writable tree ---- */
 

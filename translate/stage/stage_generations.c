@@ -69,41 +69,33 @@ static bool stage_generations_belongs(const struct stage_node *n, uint64_t gener
  * record is about it. Under the append lock. */
 static struct stage_node *left_node(struct stage *s, const char *key)
 {
-	struct stage_node *n;
+	struct stage_node *n =
+		index_walk(&s->index, key, NULL); /* no other thread changes it */
 
-	(void)pthread_mutex_lock(&s->lock);
-	n = index_walk(&s->index, key, NULL);
-	(void)pthread_mutex_unlock(&s->lock);
 	return n && stage_generations_belongs(n, s->frozen) && n->kind != STAGE_GONE ? n : NULL;
 }
 
 /* all_left - whether a commit left everything that was frozen, so that nothing needs to be copied.
  * If nothing is left because all written entries were removed, the logs are removed. Under the
  * append lock. */
-static bool all_left(struct stage *s, char *const *left, size_t n)
+static bool all_left(struct stage *s, const struct buf *left)
 {
 	uint64_t marked = 0, all = 0;
+	LOCK_SCOPE(&s->lock);
 
-	(void)pthread_mutex_lock(&s->lock);
 	for (struct stage_node *x = s->index.root; x; x = index_next(s->index.root, x))
 		x->left = false; /* by the commit before */
-	(void)pthread_mutex_unlock(&s->lock);
-	for (size_t i = 0; i < n; i++) {
-		struct stage_node *x = left_node(s, left[i]);
+	for (const char *key = buf_next(left, NULL); key; key = buf_next(left, key)) {
+		struct stage_node *x = left_node(s, key);
 
-		if (!x)
-			continue;
-		(void)pthread_mutex_lock(&s->lock);
-		x->left = true;
-		(void)pthread_mutex_unlock(&s->lock);
+		if (x)
+			x->left = true;
 	}
-	(void)pthread_mutex_lock(&s->lock);
 	for (struct stage_node *x = s->index.root; x; x = index_next(s->index.root, x)) {
 		all += stage_generations_belongs(x, s->frozen) ||
 		       (x->hides && x->hides_since <= s->frozen);
 		marked += stage_generations_belongs(x, s->frozen) && x->left;
 	}
-	(void)pthread_mutex_unlock(&s->lock);
 	return all > 0 && all == marked;
 }
 
@@ -176,18 +168,21 @@ static void forget_logs(struct stage *s, struct stage_log *l)
 		return; /* the next that is removed takes them along */
 }
 
-int stage_retire(struct stage *s, char *const *left, size_t n, struct err *e)
+int stage_retire(struct stage *s, const struct buf *left, struct err *e)
 {
+	static const struct buf none;
 	struct stage_log *gone = NULL;
 	bool all;
 	int rc = 0;
 
+	left = left ? left : &none;
 	(void)pthread_mutex_lock(&s->append);
-	all = all_left(s, left, n);
+	all = all_left(s, left);
 	(void)pthread_mutex_unlock(&s->append);
-	for (size_t i = 0; !all && !rc && i < n; i++)
-		rc = stage_generations_carry(s, left[i], e);
-	if (!rc && !all && n)
+	for (const char *key = buf_next(left, NULL); !all && !rc && key;
+	     key = buf_next(left, key))
+		rc = stage_generations_carry(s, key, e);
+	if (!rc && !all && left->len > 0)
 		rc = stage_sync_behind(s, s->frozen, e); /* the others are about to go */
 	if (rc)
 		return rc; /* everything is staged still */
@@ -208,7 +203,7 @@ int stage_retire(struct stage *s, char *const *left, size_t n, struct err *e)
 	return 0;
 }
 
-int stage_drop(struct stage *s, char *const *left, size_t n, struct err *e)
+int stage_drop(struct stage *s, const struct buf *left, struct err *e)
 {
 	uint64_t generation;
 	int rc;
@@ -217,7 +212,7 @@ int stage_drop(struct stage *s, char *const *left, size_t n, struct err *e)
 	rc = stage_freeze(s, &generation, e);
 	if (rc)
 		return rc;
-	rc = stage_retire(s, left, n, e);
+	rc = stage_retire(s, left, e);
 	if (rc)
 		stage_thaw(s);
 	return rc;

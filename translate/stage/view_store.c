@@ -176,23 +176,21 @@ static int viewed_list(struct store *st, const char *key, bool want_stat, store_
 	return rc;
 }
 
-/* view_store_read_file - exactly io->len bytes. */
-static int view_store_read_file(struct viewed *s, const char *key, const struct view_attr *a,
-				const struct store_io *io, struct err *e)
+int view_read(struct view *v, uint64_t id, const char *name, uint64_t off, uint8_t *out,
+	      size_t len, struct err *e)
 {
-	for (size_t done = 0, n; done < io->len; done += n) {
+	for (size_t done = 0, n; done < len; done += n) {
 		struct span sp = {0};
-		int rc = s->v->ops->read(s->v, a->id, io->off + done, io->len - done,
-					 io->to + done, &sp, e);
+		int rc = v->ops->read(v, id, off + done, len - done, out + done, &sp, e);
 
 		n = 0;
 		if (!rc)
-			rc = span_fetch(&sp, io->to + done, io->len - done, &n, e);
-		if (!rc && s->v->source)
-			rc = source_check(s->v->source, e);
+			rc = span_fetch(&sp, out + done, len - done, &n, e);
+		if (!rc && v->source)
+			rc = source_check(v->source, e);
 		if (!rc && !n)
-			rc = err_set(e, -EIO, "'%.200s' ends at byte %llu", key,
-				     (unsigned long long)(io->off + done));
+			rc = err_set(e, -EIO, "'%.200s' ends at byte %llu", name,
+				     (unsigned long long)(off + done));
 		if (rc)
 			return rc;
 	}
@@ -220,7 +218,7 @@ static int viewed_read(struct store *st, const char *key, struct store_io *io, s
 	if (!rc)
 		rc = store_io_size(io, key, a.size, e);
 	if (!rc)
-		rc = view_store_read_file(view_store_of(st), key, &a, io, e);
+		rc = view_read(view_store_of(st)->v, a.id, key, io->off, io->to, io->len, e);
 	io->version = rc ? 0 : a.id;
 	return rc;
 }

@@ -32,6 +32,14 @@ static void unlock(struct tree *t)
 	(void)pthread_mutex_unlock(&t->commit_lock);
 }
 
+static int commit_thread_stale(const struct tree *t, struct err *e)
+{
+	return err_set(e, -ESTALE,
+		       "the dataset was changed by another program: pending writes are kept in "
+		       "'%s'",
+		       t->o.dir);
+}
+
 /* fresh_bytes - bytes that are staged and were not left by a commit. */
 static uint64_t fresh_bytes(const struct tree *t, uint64_t *ret_left)
 {
@@ -77,14 +85,8 @@ static void resume(struct tree *t)
 
 int left_add(struct left *l, const char *key, struct err *e)
 {
-	char *copy = strdup(key);
-
-	if (!copy || grow_array(&l->v, &l->cap, l->n + 1, sizeof(char *)) < 0) {
-		free(copy);
-		return err_nomem(e);
-	}
-	l->v[l->n++] = copy;
-	return 0;
+	buf_put(&l->keys, key, strlen(key) + 1);
+	return buf_ok(&l->keys) ? 0 : err_nomem(e);
 }
 
 /* keep_dirs - keep directories that the dataset does not have, because they hold nothing that it
@@ -96,11 +98,9 @@ static int keep_dirs(struct left *l, uint64_t generation, struct err *e)
 
 	buf_init(&dirs, SIZE_MAX / 2);
 	rc = stage_old_keys(l->t->stage, generation, STAGE_DIR, &dirs, e);
-	for (size_t at = 0; !rc && at < dirs.len;) {
-		const char *key = (const char *)dirs.data + at;
+	for (const char *key = buf_next(&dirs, NULL); !rc && key; key = buf_next(&dirs, key)) {
 		struct found f;
 
-		at += strlen(key) + 1;
 		rc = tree_base(l->g, key, &f, e);
 		if (!rc && f.kind == FOUND_NOTHING)
 			rc = left_add(l, key, e);
@@ -109,26 +109,29 @@ static int keep_dirs(struct left *l, uint64_t generation, struct err *e)
 	return rc;
 }
 
-/* cut_reason - "key TAB reason" becomes the key, unless a key has the TAB. */
-static void cut_reason(struct tree *t, char *key)
+/* left_key - the length of the key in "key TAB reason", unless a key has the TAB. */
+static size_t left_key(struct tree *t, const char *text)
 {
-	char *tab = strchr(key, '\t');
-	struct stage_entry x;
+	const char *tab = strchr(text, '\t');
+	struct stage_entry x = {.kind = STAGE_NOTHING};
 
-	if (!tab || strlen(key) <= STORE_KEY_MAX) {
-		stage_find(t->stage, key, &x, NULL);
-		if (!tab || (x.kind != STAGE_NOTHING && x.kind != STAGE_GONE))
-			return;
-	}
-	log_info("'%.*s' is still pending: %s", (int)(tab - key), key, tab + 1);
-	*tab = '\0';
+	if (!tab)
+		return strlen(text);
+	if (strlen(text) <= STORE_KEY_MAX)
+		stage_find(t->stage, text, &x, NULL);
+	if (x.kind != STAGE_NOTHING && x.kind != STAGE_GONE)
+		return strlen(text);
+	log_info("'%.*s' is still pending: %s", (int)(tab - text), text, tab + 1);
+	return (size_t)(tab - text);
 }
 
-static void free_left(struct left *l)
+/* left_from - the keys that a commit left. */
+static void left_from(struct left *l, const struct buf *texts)
 {
-	for (size_t i = 0; i < l->n; i++)
-		free(l->v[i]);
-	free(l->v);
+	for (const char *x = buf_next(texts, NULL); x; x = buf_next(texts, x)) {
+		buf_put(&l->keys, x, left_key(l->t, x));
+		buf_putc(&l->keys, '\0');
+	}
 }
 
 /* commit_thread_forget - drop the committed records after the dataset was opened again. */
@@ -139,7 +142,7 @@ static int commit_thread_forget(struct tree *t, const struct snapshot *old, uint
 
 	l->g = snapshots_get(t->snapshots);
 	l->generation = generation;
-	rc = keep_dirs(l, generation, e);
+	rc = buf_ok(&l->keys) ? keep_dirs(l, generation, e) : err_nomem(e);
 	if (!rc)
 		rc = removed_keep(t, old, l->g, generation, e);
 	if (!rc)
@@ -148,7 +151,7 @@ static int commit_thread_forget(struct tree *t, const struct snapshot *old, uint
 		held_keep(t, old, l->g);
 	snapshot_put(t->snapshots, l->g);
 	if (!rc)
-		rc = stage_retire(t->stage, l->v, l->n, e);
+		rc = stage_retire(t->stage, &l->keys, e);
 	if (!rc)
 		pins_settle(t);
 	return rc;
@@ -193,19 +196,20 @@ static int commit_frozen(struct tree *t, uint64_t generation, bool all, bool *re
 {
 	struct snapshot *g = snapshots_get(t->snapshots);
 	struct left l = {.t = t};
+	struct buf texts;
 	int rc = snapshots_check(t->snapshots, e);
 
+	buf_init(&texts, SIZE_MAX / 2);
+	buf_init(&l.keys, SIZE_MAX / 2);
 	if (!rc) {
 		if (g->source)
 			source_hold(g->source, true);
-		rc = t->o.commit(t->o.arg, g, generation, all, quiesce, t, &l.v, &l.n, e);
-		l.cap = l.n;
+		rc = t->o.commit(t->o.arg, g, generation, all, quiesce, t, &texts, e);
 		*ret_done = !rc;
 		if (!rc) {
 			quiesce(t);
-			for (size_t i = 0; i < l.n; i++)
-				cut_reason(t, l.v[i]);
-			t->held = !all && l.n > 0;
+			left_from(&l, &texts);
+			t->held = !all && texts.len > 0;
 			rc = conclude(t, g, generation, &l, e);
 		} else if (rc != -EAGAIN && rc != -ESTALE && g->source) {
 			start_over(t, g);
@@ -213,7 +217,8 @@ static int commit_frozen(struct tree *t, uint64_t generation, bool all, bool *re
 		if (g->source)
 			source_hold(g->source, false);
 	}
-	free_left(&l);
+	buf_release(&texts);
+	buf_release(&l.keys);
 	snapshot_put(t->snapshots, g);
 	return rc;
 }
@@ -226,10 +231,7 @@ static int commit_thread_commit(struct tree *t, bool all, struct err *e)
 	int rc;
 
 	if (atomic_load(&t->stale))
-		return err_set(e, -ESTALE,
-			       "the dataset was changed by another program: pending writes are "
-			       "kept in '%s'",
-			       t->o.dir);
+		return commit_thread_stale(t, e);
 	if (atomic_load(&t->lost)) {
 		quiesce(t);
 		rc = snapshots_reopen(t->snapshots, e);
@@ -428,11 +430,8 @@ static int commit_thread_await_locked(struct tree *t, struct err *e)
 	t->busy_times = 0;
 	(void)pthread_cond_signal(&t->wake);
 	while (t->done < mine && !t->stopping) {
-		if (t->busy_times && clock_ms() > until) {
-			if (e)
-				*e = t->last;
-			return t->last_rc;
-		}
+		if (t->busy_times && clock_ms() > until)
+			break;
 		(void)pthread_cond_wait(&t->ended, &t->commit_lock);
 	}
 	if (t->last_rc && e)
@@ -499,10 +498,7 @@ int commits_room(struct tree *t, struct err *e)
 	int rc = 0;
 
 	if (atomic_load(&t->stale))
-		return err_set(e, -ESTALE,
-			       "the dataset was changed by another program: pending writes are "
-			       "kept in '%s'",
-			       t->o.dir);
+		return commit_thread_stale(t, e);
 	/* a change by another program before anything was staged is no reason to reject writes
 	 * later */
 	if (pins_only(t))
@@ -587,16 +583,11 @@ static bool wait_entry(void *arg, const char *key, const struct stage_entry *x)
  * cannot hold empty directories. Other pending writes stay. */
 static int commit_thread_let_go(struct tree *t, const struct waiting *w, struct err *e)
 {
-	auto_free char **left = alloc_array(w->n + w->dirs, sizeof(*left));
-	size_t n = 0;
-
-	if (!left || !buf_ok(&w->kept))
+	if (!buf_ok(&w->kept))
 		return err_nomem(e);
-	for (size_t at = 0; w->n > 0 && at < w->kept.len; at += strlen(left[n++]) + 1)
-		left[n] = (char *)w->kept.data + at;
 	log_info("%zu temporary files and %zu directories are discarded with the mount",
 		 w->passing, w->n > 0 ? 0 : w->dirs);
-	return stage_drop(t->stage, left, n, e);
+	return stage_drop(t->stage, w->n > 0 ? &w->kept : NULL, e);
 }
 
 /* all_in - whether the dataset has all confirmed data now. */

@@ -19,8 +19,6 @@ enum {
 	HELD_MOST = 65536, /* files */
 };
 
-static const char *const docs[] = {".zarray", "zarr.json"};
-
 static bool held_chunks_is_doc(const char *key)
 {
 	const char *name = store_key_name(key);
@@ -141,8 +139,8 @@ static ptrdiff_t held_chunks_array_of(struct keeping *k, const char *key)
 			continue;
 		if (strncmp(k->dir, key, (size_t)n) == 0 && k->dir[n] == '\0')
 			return k->recoded ? n : -1;
-		for (size_t i = 0; i < ARRAY_LEN(docs); i++) {
-			if (!doc_key(key, (size_t)n, docs[i], doc) ||
+		for (size_t i = 0; i < ARRAY_DOCS; i++) {
+			if (!doc_key(key, (size_t)n, array_docs[i], doc) ||
 			    tree_base(k->now, doc, &f, NULL) < 0 || f.kind != FOUND_FILE)
 				continue;
 			memcpy(k->dir, key, (size_t)n);
@@ -168,8 +166,8 @@ static void review(struct keeping *k)
 		stage_find(t->stage, x->key, &s, NULL);
 		if (s.kind != STAGE_NOTHING)
 			held_chunks_drop(x);
-		for (size_t d = 0; x->key && d < ARRAY_LEN(docs); d++) {
-			if (!doc_key(x->key, x->dir, docs[d], key))
+		for (size_t d = 0; x->key && d < ARRAY_DOCS; d++) {
+			if (!doc_key(x->key, x->dir, array_docs[d], key))
 				continue;
 			stage_find(t->stage, key, &s, NULL);
 			if (s.kind == STAGE_NOTHING || pins_have(t, key))

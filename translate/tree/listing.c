@@ -64,12 +64,8 @@ int tree_each(struct tree *t, const char *key, store_emit *fn, void *arg, struct
 
 	buf_init(&fresh, NAMES_MAX);
 	rc = fresh_below(t, key, &fresh, e);
-	for (size_t at = 0; !rc && more && at < fresh.len;) {
-		const char *name = (const char *)fresh.data + at;
-
-		more = fn(arg, name, false, NULL);
-		at += strlen(name) + 1;
-	}
+	for (const char *x = buf_next(&fresh, NULL); !rc && more && x; x = buf_next(&fresh, x))
+		more = fn(arg, x, false, NULL);
 	buf_release(&fresh);
 	if (!rc && more)
 		rc = store_list(t->content, key, false, fn, arg, e);

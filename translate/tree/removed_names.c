@@ -180,14 +180,10 @@ int removed_keep(struct tree *t, const struct snapshot *old, const struct snapsh
 	emptied_review(t, now);
 	buf_init(&gone, SIZE_MAX / 2);
 	rc = stage_old_keys(t->stage, generation, STAGE_GONE, &gone, e);
-	for (size_t at = 0; !rc && at < gone.len;) {
-		const char *key = (const char *)gone.data + at;
-		size_t len = strlen(key);
-
-		at += len + 1;
-		rc = removed_stays(now, key) ? removed_add(t, &t->removed_names, key, len, e)
-					     : emptied_add(t, old, now, key, e);
-	}
+	for (const char *key = buf_next(&gone, NULL); !rc && key; key = buf_next(&gone, key))
+		rc = removed_stays(now, key)
+			     ? removed_add(t, &t->removed_names, key, strlen(key), e)
+			     : emptied_add(t, old, now, key, e);
 	buf_release(&gone);
 	return rc;
 }

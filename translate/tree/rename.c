@@ -23,6 +23,16 @@ static void rename_leave(struct rename_place *p)
 	node_put(p->t, p->dir);
 }
 
+/* rename_holds - whether entries of a directory can change. */
+static int rename_holds(const struct tree *t, const struct tree_node *dir, struct err *e)
+{
+	if (!dir->is_dir)
+		return err_set(e, -ENOTDIR, "'%.200s' is not a directory", dir->key);
+	if (dir->gone)
+		return err_set(e, -ENOENT, "'%.200s' was removed", dir->key);
+	return tree_is_above(t, dir) ? root_only(t, e) : 0;
+}
+
 /* rename_enter - lock the tree and find an entry. On failure nothing is locked. room: the caller is
  * going to stage something. */
 static int rename_enter(struct rename_place *p, struct view *v, uint64_t dir, const char *name,
@@ -39,13 +49,7 @@ static int rename_enter(struct rename_place *p, struct view *v, uint64_t dir, co
 		return rc;
 	}
 	write_lock(p->t);
-	if (!p->dir->is_dir)
-		rc = err_set(e, -ENOTDIR, "'%.200s' is not a directory", p->dir->key);
-	else if (p->dir->gone)
-		rc = err_set(e, -ENOENT, "'%.200s' was removed", p->dir->key);
-	else if (tree_is_above(p->t, p->dir))
-		rc = err_set(e, -EPERM, "only the directory '%s' can exist here (-o root)",
-			     p->t->o.name);
+	rc = rename_holds(p->t, p->dir, e);
 	if (!rc)
 		rc = tree_key(p->dir, name, len, p->key, e);
 	if (!rc)
@@ -203,7 +207,8 @@ static int remove_key(struct rename_place *p, struct err *e)
 	return rc;
 }
 
-int tree_unlink(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e)
+static int rename_remove(struct view *v, uint64_t dir, const char *name, size_t len,
+			 bool is_dir, struct err *e)
 {
 	struct rename_place p;
 	int rc = rename_enter(&p, v, dir, name, len, false, e);
@@ -212,31 +217,11 @@ int tree_unlink(struct view *v, uint64_t dir, const char *name, size_t len, stru
 		return rc;
 	if (p.f.kind == FOUND_NOTHING)
 		rc = err_set(e, -ENOENT, "'%.200s' does not exist", p.key);
-	else if (p.f.kind == FOUND_DIR)
+	else if (p.f.kind == FOUND_DIR && !is_dir)
 		rc = err_set(e, -EISDIR, "'%.200s' is a directory", p.key);
-	else
-		rc = remove_key(&p, e);
-	rename_leave(&p);
-	if (!rc)
-		commits_note(p.t);
-	return rc;
-}
-
-int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e)
-{
-	struct rename_place p;
-	int rc;
-
-	if (tree_of(v)->o.name && dir == VIEW_ROOT)
-		return root_rmdir(tree_of(v), name, len, e);
-	rc = rename_enter(&p, v, dir, name, len, false, e);
-	if (rc)
-		return rc;
-	if (p.f.kind == FOUND_NOTHING)
-		rc = err_set(e, -ENOENT, "'%.200s' does not exist", p.key);
-	else if (p.f.kind != FOUND_DIR)
+	else if (p.f.kind != FOUND_DIR && is_dir)
 		rc = err_set(e, -ENOTDIR, "'%.200s' is not a directory", p.key);
-	else
+	else if (is_dir)
 		rc = tree_is_empty(p.t, p.key, p.key, e);
 	if (!rc)
 		rc = remove_key(&p, e);
@@ -244,6 +229,18 @@ int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struc
 	if (!rc)
 		commits_note(p.t);
 	return rc;
+}
+
+int tree_unlink(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e)
+{
+	return rename_remove(v, dir, name, len, false, e);
+}
+
+int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e)
+{
+	if (tree_of(v)->o.name && dir == VIEW_ROOT)
+		return root_rmdir(tree_of(v), name, len, e);
+	return rename_remove(v, dir, name, len, true, e);
 }
 
 /* ---- renaming ---- */
@@ -412,13 +409,10 @@ static int rename_to(struct rename_place *p, const struct tree_node *to_dir, con
 {
 	char to[STORE_KEY_MAX + 1];
 	struct found old = {0};
-	int rc;
+	int rc = rename_holds(p->t, to_dir, e);
 
-	if (to_dir->gone)
-		return err_set(e, -ENOENT, "'%.200s' was removed", to_dir->key);
-	if (tree_is_above(p->t, to_dir))
-		return err_set(e, -EPERM, "only the directory '%s' can exist here (-o root)",
-			       p->t->o.name);
+	if (rc)
+		return rc;
 	if (p->f.kind == FOUND_NOTHING)
 		return err_set(e, -ENOENT, "'%.200s' does not exist", p->key);
 	rc = tree_key(to_dir, name, len, to, e);
@@ -523,13 +517,9 @@ static int all_below(struct tree *t, const char *key, struct below *b, struct er
  * same meaning under the new name. */
 static bool rename_described(const struct below *b)
 {
-	for (size_t at = 0; at < b->names.len;) {
-		const char *text = (const char *)b->names.data + at;
-
-		if (*text == 'f' && root_doc(text + 1) > 0)
+	for (const char *x = buf_next(&b->names, NULL); x; x = buf_next(&b->names, x))
+		if (*x == 'f' && root_doc(x + 1) > 0)
 			return true;
-		at += strlen(text) + 1;
-	}
 	return false;
 }
 
@@ -560,16 +550,14 @@ static int move_all(struct tree *t, const struct below *b, const char *from, con
 	char was[STORE_KEY_MAX + 1], is[STORE_KEY_MAX + 1];
 	int rc = 0;
 
-	for (size_t at = 0; !rc && at < b->names.len;) {
-		const char *text = (const char *)b->names.data + at;
-
+	for (const char *text = buf_next(&b->names, NULL); !rc && text;
+	     text = buf_next(&b->names, text)) {
 		rc = rename_join(from, text + 1, was, e);
 		if (!rc)
 			rc = rename_join(to, text + 1, is, e);
 		if (!rc)
 			rc = *text == 'd' ? stage_mkdir(t->stage, is, e)
 					  : move_file_below(t, alias, was, is, e);
-		at += strlen(text) + 1;
 	}
 	return rc;
 }

@@ -73,7 +73,7 @@ int root_drop_removals(struct tree *t, struct err *e)
 		return err_set(e, rc, "the pending writes in '%s' cannot be listed", t->o.dir);
 	if (c.any)
 		return -EIO; /* e says why nothing was committed */
-	rc = stage_drop(t->stage, NULL, 0, e);
+	rc = stage_drop(t->stage, NULL, e);
 	if (!rc || rc == -ENODATA)
 		log_warn("everything was removed, including the metadata of the root, and "
 			 "nothing was written: the dataset is unchanged");
@@ -92,7 +92,7 @@ struct tree_node *root_node(struct tree *t)
 	return t->removed ? NULL : node_enter(t, "", true);
 }
 
-static int only_root(const struct tree *t, struct err *e)
+int root_only(const struct tree *t, struct err *e)
 {
 	return err_set(e, -EPERM, "only the directory '%s' can exist here (-o root)",
 		       t->o.name);
@@ -101,7 +101,7 @@ static int only_root(const struct tree *t, struct err *e)
 int root_mkdir(struct tree *t, const char *name, size_t len, struct view_attr *ret, struct err *e)
 {
 	struct tree_node *n = NULL;
-	int rc = root_named(t, name, len) ? 0 : only_root(t, e);
+	int rc = root_named(t, name, len) ? 0 : root_only(t, e);
 
 	write_lock(t);
 	if (!rc && !t->removed)

@@ -10,7 +10,6 @@
  * that many elements of its own, or fewer. */
 #include <errno.h>
 #include <jansson.h>
-#include <stdio.h>
 #include <string.h>
 
 #define LOG_COMPONENT LOG_WRITE
@@ -19,7 +18,7 @@
 
 #define DOC_MAX ((size_t)16 << 20) /* a document of an array */
 
-static const char *const docs[] = {"/.zarray", "/zarr.json"};
+const char *const array_docs[ARRAY_DOCS] = {".zarray", "zarr.json"};
 
 static void pin_free(struct pin *p)
 {
@@ -221,8 +220,8 @@ static int pin_array(struct left *l, const struct snapshot *old, uint32_t i, str
 		rc = was_shorter(&old->source->ds, &ds->arrays[i], i, path, &room[1]);
 	if (rc < 0)
 		return err_nomem(e);
-	for (size_t d = 0, longer = (size_t)rc; rc >= 0 && d < ARRAY_LEN(docs); d++)
-		if (snprintf(key, sizeof(key), "%s%s", path + 1, docs[d]) < (int)sizeof(key))
+	for (size_t d = 0, longer = (size_t)rc; rc >= 0 && d < ARRAY_DOCS; d++)
+		if (store_key_join(path + 1, array_docs[d], strlen(array_docs[d]), key))
 			rc = pin_key(l, old, &ds->arrays[i], key, longer, e);
 	return rc < 0 ? rc : 0;
 }
@@ -274,7 +273,7 @@ int pins_drop(struct tree *t, struct err *e)
 
 	if (t->n_pins == 0 || !pins_only(t))
 		return 0;
-	rc = stage_drop(t->stage, NULL, 0, e);
+	rc = stage_drop(t->stage, NULL, e);
 	if (rc)
 		return rc == -ENODATA ? 0 : rc;
 	pins_free(t);

@@ -42,12 +42,13 @@ struct tree_rw_options {
 	/* commit - put the staged records up to a generation into the dataset, whose present state
 	 * is `was`. Called in a thread of the view, one at a time. quiesce: to be called in that
 	 * thread before bytes of the old state change; from its return until commit returns, no
-	 * thread reads them. left: new strings, the keys that do not belong to the dataset
-	 * (temporary files, chunks of arrays without metadata), or that it cannot hold. all: a
-	 * request waits for the dataset to have everything; else entries that it would show in
-	 * another form than their writer knows may be left. */
+	 * thread reads them. left: appended, each with its NUL, or with "\treason" and a NUL: the
+	 * keys that do not belong to the dataset (temporary files, chunks of arrays without
+	 * metadata), or that it cannot hold. all: a request waits for the dataset to have
+	 * everything; else entries that it would show in another form than their writer knows may
+	 * be left. */
 	int (*commit)(void *arg, const struct snapshot *was, uint64_t generation, bool all,
-		      void (*quiesce)(void *view), void *view, char ***ret_left, size_t *ret_n,
+		      void (*quiesce)(void *view), void *view, struct buf *left,
 		      struct err *e);
 	/* recoded - in the new state of the dataset the array in directory dir has the metadata
 	 * file `is`, at key doc; before, it had `was`. Returns 0 if its chunks have another form,

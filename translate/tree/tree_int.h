@@ -332,7 +332,9 @@ unsigned root_doc(const char *key);
 int root_drop_removals(struct tree *t, struct err *e) NZ_MUST_USE;
 /* The directory above the root, if there is one: root_named - whether this is the root's name.
  * root_node - the root's node, referenced; NULL: it was removed, or memory is short. Under the
- * tree's lock. root_mkdir, root_rmdir - as the operations. */
+ * tree's lock. root_only - the error of other entries. root_mkdir, root_rmdir - as the
+ * operations. */
+int root_only(const struct tree *t, struct err *e);
 bool root_named(const struct tree *t, const char *name, size_t len);
 struct tree_node *root_node(struct tree *t);
 int root_mkdir(struct tree *t, const char *name, size_t len, struct view_attr *ret, struct err *e);
@@ -340,13 +342,16 @@ int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e);
 
 /* ---- pins: shown_documents.c ---- */
 
+/* array_docs - the names of an array's metadata files. */
+enum { ARRAY_DOCS = 2 };
+extern const char *const array_docs[ARRAY_DOCS];
+
 /* left - keys that stay staged after a commit, and those that the tree itself keeps. */
 struct left {
 	struct tree *t;
 	struct snapshot *g; /* as the commit made it */
 	uint64_t generation; /* that it has committed */
-	char **v;
-	size_t n, cap;
+	struct buf keys; /* each with its NUL */
 };
 
 /* left_add - a copy of the key. */

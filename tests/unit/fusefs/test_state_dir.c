@@ -225,22 +225,25 @@ static void test_left(void **state)
 {
 	static const char text[] = "a\0b/c d\twhy\0plain";
 	struct err e = ERR_INIT;
-	char **list;
-	size_t n;
+	const char *at;
+	struct buf b;
 
 	(void)state;
-	assert_int_equal(rw_left(text, sizeof(text), &list, &n, &e), 0);
-	assert_int_equal(n, 3);
-	assert_string_equal(list[0], "a");
-	assert_string_equal(list[1], "b/c d\twhy");
-	assert_string_equal(list[2], "plain");
-	while (n > 0)
-		free(list[--n]);
-	free(list);
-	assert_int_equal(rw_left(text, sizeof(text) - 1, &list, &n, &e), -EBADMSG);
-	assert_int_equal(rw_left(text, 0, &list, &n, &e), 0);
-	assert_int_equal(n, 0);
-	free(list);
+	buf_init(&b, 100);
+	assert_int_equal(rw_left(&b, &e), 0);
+	assert_null(buf_next(&b, NULL));
+	buf_put(&b, text, sizeof(text));
+	assert_int_equal(rw_left(&b, &e), 0);
+	at = buf_next(&b, NULL);
+	assert_string_equal(at, "a");
+	at = buf_next(&b, at);
+	assert_string_equal(at, "b/c d\twhy");
+	at = buf_next(&b, at);
+	assert_string_equal(at, "plain");
+	assert_null(buf_next(&b, at));
+	b.len--;
+	assert_int_equal(rw_left(&b, &e), -EBADMSG);
+	buf_release(&b);
 }
 
 /* far_of - state directory of an address, borrowed for some time. */

@@ -383,8 +383,7 @@ static inline bool fcommit_entry(void *arg, const char *name, bool is_dir,
 }
 
 struct fleft {
-	char **v;
-	size_t n, cap;
+	struct buf *keys;
 	bool all;
 };
 
@@ -396,18 +395,17 @@ static inline bool fleft_key(void *arg, const char *key, const struct stage_entr
 	name = name ? name + 1 : key;
 	if (x->kind != STAGE_DATA || (!l->all && strncmp(name, "tmp", 3) != 0))
 		return true;
-	assert_int_equal(grow_array(&l->v, &l->cap, l->n + 1, sizeof(char *)), 0);
-	l->v[l->n++] = strdup(key);
-	return true;
+	buf_put(l->keys, key, strlen(key) + 1);
+	return buf_ok(l->keys);
 }
 
 /* data_commit - as a process of its own would: with a stage that it opened by itself. */
 static inline int data_commit(struct data *d, int dir_fd, uint64_t generation,
-			      void (*quiesce)(void *view), void *view, char ***ret_left,
-			      size_t *ret_n, struct err *e)
+			      void (*quiesce)(void *view), void *view, struct buf *keys,
+			      struct err *e)
 {
 	struct fcommit c = {.d = d};
-	struct fleft left = {.all = atomic_load(&d->refuse_all)};
+	struct fleft left = {.keys = keys, .all = atomic_load(&d->refuse_all)};
 	struct source *source;
 	struct view *base;
 	struct store *below;
@@ -447,8 +445,6 @@ static inline int data_commit(struct data *d, int dir_fd, uint64_t generation,
 		(void)pthread_mutex_unlock(&d->lock);
 	}
 	data_free(&c.fresh);
-	*ret_left = left.v;
-	*ret_n = left.n;
 	return 0;
 }
 

@@ -58,12 +58,12 @@ static inline int fx_check(void *arg, const struct tree_change *c, struct err *e
 
 static inline int fx_commit(void *arg, const struct snapshot *was NZ_UNUSED,
 			    uint64_t generation, bool all, void (*quiesce)(void *view),
-			    void *view, char ***ret_left, size_t *ret_n, struct err *e)
+			    void *view, struct buf *left, struct err *e)
 {
 	struct fx *f = arg;
 
 	f->all = all;
-	return data_commit(&f->d, f->fd, generation, quiesce, view, ret_left, ret_n, e);
+	return data_commit(&f->d, f->fd, generation, quiesce, view, left, e);
 }
 
 static inline void start(struct fx *f)

@@ -66,6 +66,28 @@ static void test_grid(void **state)
 	}
 }
 
+/* the chunk of another array with the same coordinates */
+static void test_chunk_in(void **state)
+{
+	uint64_t grid_a[] = {3, 4}, grid_b[] = {2, 5}, none[] = {0, 4};
+	const struct ds_array a = {.rank = 2, .grid = grid_a, .n_chunks = 12};
+	const struct ds_array b = {.rank = 2, .grid = grid_b, .n_chunks = 10};
+	const struct ds_array other = {.rank = 1, .grid = grid_a, .n_chunks = 3};
+	const struct ds_array empty = {.rank = 2, .grid = none};
+	const struct ds_array scalar = {.n_chunks = 1};
+
+	(void)state;
+	assert_int_equal(ds_chunk_in(&a, 0, &b), 0);
+	assert_int_equal(ds_chunk_in(&a, 7, &b), 8);          /* 1, 3 */
+	assert_int_equal(ds_chunk_in(&a, 8, &b), UINT64_MAX); /* 2, 0 */
+	assert_int_equal(ds_chunk_in(&b, 4, &a), UINT64_MAX); /* 0, 4 */
+	assert_int_equal(ds_chunk_in(&a, 0, &empty), UINT64_MAX);
+	assert_int_equal(ds_chunk_in(&a, 0, &other), UINT64_MAX);
+	assert_int_equal(ds_chunk_in(&scalar, 0, &scalar), 0);
+	assert_int_equal(ds_chunk_in(&scalar, 0, &(struct ds_array){.n_chunks = 0}),
+			 UINT64_MAX);
+}
+
 static void test_scalar_and_empty(void **state)
 {
 	const uint64_t huge = (uint64_t)1 << 63;
@@ -298,13 +320,10 @@ static void test_escape(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_escape),
-		cmocka_unit_test(test_grid),
-		cmocka_unit_test(test_scalar_and_empty),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_paths),
-		cmocka_unit_test(test_fill_numbers),
-		cmocka_unit_test(test_fill_compound),
+		cmocka_unit_test(test_escape),       cmocka_unit_test(test_grid),
+		cmocka_unit_test(test_chunk_in),     cmocka_unit_test(test_scalar_and_empty),
+		cmocka_unit_test(test_limits),       cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_fill_numbers), cmocka_unit_test(test_fill_compound),
 		cmocka_unit_test(test_fill_texts),
 	};
 

@@ -260,21 +260,16 @@ static void test_large(void **state)
 
 /* ---- generations ---- */
 
-static char *one(const char *key)
-{
-	static char *v[1];
-
-	free(v[0]);
-	v[0] = key ? strdup(key) : NULL;
-	return v[0];
-}
-
 static int retire(struct fx *f, const char *key)
 {
-	char *v[] = {one(key)};
-	int rc = stage_retire(f->s, v, key ? 1 : 0, NULL);
+	struct buf left;
+	int rc;
 
-	(void)one(NULL);
+	buf_init(&left, 100);
+	if (key)
+		buf_put(&left, key, strlen(key) + 1);
+	rc = stage_retire(f->s, &left, NULL);
+	buf_release(&left);
 	return rc;
 }
 
@@ -814,7 +809,7 @@ static void test_lost_end(void **state)
 	syncs_fail = false;
 	assert_int_equal(truncate(log_path(f, 1), (off_t)first), 0);
 	assert_int_equal(stage_freeze(f->s, &g, NULL), 0);
-	assert_int_equal(stage_retire(f->s, NULL, 0, &e), -EIO);
+	assert_int_equal(stage_retire(f->s, NULL, &e), -EIO);
 	assert_non_null(strstr(e.msg, "is incomplete"));
 	assert_int_equal(files(f), 1);
 }
