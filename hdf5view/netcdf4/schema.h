@@ -310,19 +310,6 @@ int nc_h5_scales(struct nc_builder *b, struct err *e) NZ_MUST_USE;
 void nc_chunk_limit(uint32_t rank, uint64_t elem, uint64_t max, hsize_t *chunk);
 /* nc_strings_chunk - chunk lengths for an array of strings that needs chunked storage. */
 void nc_strings_chunk(const struct ds_array *a, hsize_t *ret);
-/* nc_strings - reads all variable-length elements of arrays, for a writer. */
-struct nc_strings {
-	struct source *source;
-	uint64_t bytes, max_bytes; /* of the file: so far, limit */
-	/* write - write t->pieces to the file and update t->bytes. -EBADMSG: a piece is damaged */
-	int (*write)(struct nc_strings *t, uint32_t array, struct err *e);
-	struct buf raw, pieces;    /* of one chunk; struct nc_piece entries, each with its bytes */
-};
-
-/* nc_strings_read - read the elements of one array. If the source cannot read them, the array is
- * broken, which is not an error: *ret_broken is the reason, owned; otherwise it is NULL. */
-int nc_strings_read(struct nc_strings *t, uint32_t array, char **ret_broken,
-		    struct err *e) NZ_MUST_USE;
 /* nc_frames - the elements of a chunk without a fixed size, in the library's form. */
 struct nc_frames {
 	const struct ds_array *a;

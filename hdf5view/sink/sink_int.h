@@ -126,15 +126,6 @@ int hdf5_sink_list_add(struct hdf5_sink_list *l, uint64_t addr);
 int hdf5_sink_attrs_held(const struct nc_model *m, uint32_t group, uint32_t array,
 			 struct err *e) NZ_MUST_USE;
 
-/* ---- sink.c ---- */
-
-int hdf5_sink_file_open(struct h5_sink *s, struct err *e) NZ_MUST_USE;
-/* hdf5_sink_file_commit - commit all changes to the file. No id of the file but its own is
- * open. */
-int hdf5_sink_file_commit(struct h5_sink *s, int (*gate)(void *arg, struct err *e), void *arg,
-			  struct err *e) NZ_MUST_USE;
-void hdf5_sink_file_close(struct h5_sink *s);
-
 /* ---- match.c ---- */
 
 /* hdf5_sink_begin - gather all data that is known before the first change. */
