@@ -8,6 +8,7 @@
 #ifndef HDF5VIEW_NETCDF4_SCHEMA_H
 #define HDF5VIEW_NETCDF4_SCHEMA_H
 
+#include "base/core/map.h"
 #include "hdf5view/netcdf4/netcdf4.h"
 
 #define NC_NAME_LIMIT 256    /* bytes of a name: NC_MAX_NAME */
@@ -19,23 +20,22 @@
 
 /* nc_names - the names in use, by scope: a group's ordinal, or a special scope. */
 struct nc_name {
+	struct link link;
 	uint32_t scope;
 	uint32_t value;    /* the user's */
 	uint32_t next;     /* next suffix to try for this name */
-	uint32_t hash;
-	const char *name;  /* NULL: free slot */
+	const char *name;
 };
 
 struct nc_names {
-	struct nc_name *slots;
-	size_t n, cap;     /* cap: 0 or a power of two */
+	struct map map;
 };
 
 #define NC_SCOPE_DIMS 0x80000000 /* ORed to a group: names of its dimensions */
 #define NC_SCOPE_STRINGS UINT32_MAX /* lengths of the last dimensions of strings */
 
 void nc_names_release(struct nc_names *t);
-/* nc_names_find - look up a name; NULL: none. Borrowed until the next addition. */
+/* nc_names_find - look up a name; NULL: none. Borrowed. */
 struct nc_name *nc_names_find(const struct nc_names *t, uint32_t scope, const char *name);
 /* nc_names_add - add a name, which is borrowed. Returns 0, -EEXIST (nothing changed), -ENOMEM. */
 int nc_names_add(struct nc_names *t, uint32_t scope, const char *name, uint32_t value);
@@ -145,6 +145,8 @@ int nc_full(const struct nc_model *m, struct err *e);
  * of its HDF5 dataspace. */
 uint32_t nc_elem(const struct ds_array *a);
 uint32_t nc_rank(const struct ds_array *a);
+/* nc_axis_dim - the dimension of an axis of an array's dataset, or DS_NONE. */
+uint32_t nc_axis_dim(const struct nc_model *m, uint32_t array, uint32_t axis);
 /* nc_fill - whether an array of fixed-size elements has an HDF5 fill value. */
 bool nc_fill(const struct ds_array *a);
 
@@ -279,6 +281,12 @@ int nc_h5_attrs(const struct nc_builder *b, hid_t obj, const struct nc_attrs *at
  * unchanged. */
 int nc_h5_attr_text(hid_t obj, const char *name, const char *text, size_t n, bool utf8);
 int nc_h5_attr_raw(hid_t obj, const char *name, hid_t type, uint64_t n, const void *values);
+
+/* nc_ascii - whether a string is ASCII. nc_texts - n strings with NULs for the library, then NULL;
+ * new (nc_texts_free); NULL if memory is short. */
+bool nc_ascii(const struct ds_text *t);
+char **nc_texts(const struct ds_text *t, uint64_t n);
+void nc_texts_free(char **list);
 
 /* nc_h5_make_type - make type i under its name in its group; the types that it uses exist. An
  * equal type of that name is reused. Returns 0; -1; -EEXIST another object has the name. */

@@ -183,8 +183,6 @@ int hdf5_sink_require_in_file(struct h5_sink *s, uint32_t array, struct err *e) 
 /* ---- dims.c, dimension_lists.c ---- */
 
 int hdf5_sink_dims(struct h5_sink *s, struct err *e);
-/* hdf5_sink_axis_dim - the model's dimension of an axis of an array's dataset, or DS_NONE. */
-uint32_t hdf5_sink_axis_dim(const struct h5_sink *s, uint32_t array, uint32_t axis);
 /* hdf5_sink_note_references - record the lists that name an object, before it is removed or
  * recreated. */
 int hdf5_sink_note_references(struct h5_sink *s, hid_t obj);
