@@ -126,6 +126,7 @@ struct h5_bdim {
 	uint64_t addr;   /* of the scale; UINT64_MAX for a phony one */
 	int64_t dimid;
 	bool has_dimid;  /* the file says so */
+	uint32_t next;   /* model_dims.c */
 };
 
 /* h5_array - the source's own data of an array. */
