@@ -128,9 +128,7 @@ static int checksum_decode(const struct codec_call *c)
 
 static uint64_t checksum_framed_size(uint64_t n)
 {
-	uint64_t r;
-
-	return ckd_add(&r, n, (uint64_t)SUM) ? 0 : r;
+	return codec_plus(n, SUM);
 }
 
 static uint64_t checksum_stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)

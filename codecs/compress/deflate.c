@@ -117,9 +117,7 @@ static uint64_t deflate_framed_size(uint64_t n)
 {
 	uint64_t r = codec_stored_size(n);
 
-	if (r == 0 || ckd_add(&r, r, (uint64_t)(STREAM_HEAD + STREAM_TAIL)))
-		return 0;
-	return r;
+	return r ? codec_plus(r, STREAM_HEAD + STREAM_TAIL) : 0;
 }
 
 static void deflate_frame(const struct codec_call *c)
@@ -133,28 +131,35 @@ static void deflate_frame(const struct codec_call *c)
 	put_be(out, adler, 4);
 }
 
-static int deflate_encode(const struct codec_call *c)
+int codec_deflate_as(const struct codec_call *c, const char *name, int level,
+		     size_t (*bound_of)(struct libdeflate_compressor *z, size_t n),
+		     size_t (*compress)(struct libdeflate_compressor *z, const void *in,
+					size_t n, void *out, size_t cap))
 {
-	struct libdeflate_compressor *z =
-		codec_deflater(c->scratch, codec_effort_of(&effort, c->spec));
+	struct libdeflate_compressor *z = codec_deflater(c->scratch, level);
 	size_t bound, got, start = c->to->len;
 	uint8_t *p;
 
 	if (!z)
 		return err_nomem(c->e);
-	bound = libdeflate_zlib_compress_bound(z, c->in_len);
+	bound = bound_of(z, c->in_len);
 	if (bound < c->in_len)
-		return err_set(c->e, -ERANGE, "deflate: length %zu is too large", c->in_len);
+		return err_set(c->e, -ERANGE, "%s: length %zu is too large", name, c->in_len);
 	p = buf_grow(c->to, bound);
 	if (!p)
 		return err_nomem(c->e);
-	got = libdeflate_zlib_compress(z, c->in, c->in_len, p, bound);
+	got = compress(z, c->in, c->in_len, p, bound);
 	c->to->len = start + got;
 	if (got == 0)
-		return err_set(c->e, -EIO,
-			       "deflate: the output of %zu bytes does not fit in %zu",
-			       c->in_len, bound);
+		return err_set(c->e, -EIO, "%s: the output of %zu bytes does not fit in %zu",
+			       name, c->in_len, bound);
 	return 0;
+}
+
+static int deflate_encode(const struct codec_call *c)
+{
+	return codec_deflate_as(c, "deflate", codec_effort_of(&effort, c->spec),
+				libdeflate_zlib_compress_bound, libdeflate_zlib_compress);
 }
 
 const struct codec_ops codec_deflate = {

@@ -56,9 +56,7 @@ static uint64_t gzip_framed_size(uint64_t n)
 {
 	uint64_t r = codec_stored_size(n);
 
-	if (r == 0 || ckd_add(&r, r, (uint64_t)(HEAD + TAIL)))
-		return 0;
-	return r;
+	return r ? codec_plus(r, HEAD + TAIL) : 0;
 }
 
 static void gzip_frame(const struct codec_call *c)
@@ -76,23 +74,8 @@ static void gzip_frame(const struct codec_call *c)
 
 static int gzip_encode(const struct codec_call *c)
 {
-	struct libdeflate_compressor *z =
-		codec_deflater(c->scratch, codec_effort_of(&effort, c->spec));
-	size_t bound, got, start = c->to->len;
-	uint8_t *p;
-
-	if (!z)
-		return err_nomem(c->e);
-	bound = libdeflate_gzip_compress_bound(z, c->in_len);
-	p = bound > c->in_len ? buf_grow(c->to, bound) : NULL;
-	if (!p)
-		return err_nomem(c->e);
-	got = libdeflate_gzip_compress(z, c->in, c->in_len, p, bound);
-	c->to->len = start + got;
-	if (got == 0)
-		return err_set(c->e, -EIO, "gzip: the output of %zu bytes does not fit in %zu",
-			       c->in_len, bound);
-	return 0;
+	return codec_deflate_as(c, "gzip", codec_effort_of(&effort, c->spec),
+				libdeflate_gzip_compress_bound, libdeflate_gzip_compress);
 }
 
 const struct codec_ops codec_gzip = {

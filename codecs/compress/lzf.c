@@ -53,9 +53,7 @@ static int lzf_decode(const struct codec_call *c)
 
 static uint64_t lzf_framed_size(uint64_t n)
 {
-	uint64_t r;
-
-	return ckd_add(&r, n, n / RUN_MAX + (n % RUN_MAX != 0)) ? 0 : r;
+	return codec_plus(n, n / RUN_MAX + (n % RUN_MAX != 0));
 }
 
 /* put_literals - write n bytes as runs; returns the end of the output. */

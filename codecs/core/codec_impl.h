@@ -83,6 +83,13 @@ void codec_zstd_encoded(struct codec_scratch *s);
  * zlib stream and a gzip member between header and trailer. The size is 0 on overflow;
  * codec_stored_blocks returns the end of its output. */
 uint64_t codec_stored_size(uint64_t n);
+
+struct libdeflate_compressor;
+/* codec_deflate_as - encode with one of libdeflate's two pairs of functions. name: for messages. */
+int codec_deflate_as(const struct codec_call *c, const char *name, int level,
+		     size_t (*bound_of)(struct libdeflate_compressor *z, size_t n),
+		     size_t (*compress)(struct libdeflate_compressor *z, const void *in, size_t n,
+					void *out, size_t cap));
 uint8_t *codec_stored_blocks(const uint8_t *in, size_t n, uint8_t *out);
 
 /* codec_shuffle_bytes, codec_unshuffle_bytes - len bytes as shuffle stores them, and back: elements
@@ -177,6 +184,17 @@ int codec_identity_check(const struct codec_call *c);
 int codec_identity_decode(const struct codec_call *c);
 uint64_t codec_identity_framed_size(uint64_t n);
 void codec_identity_frame(const struct codec_call *c);
+#define CODEC_IDENTITY                                                                         \
+	.decode = codec_identity_decode, .check = codec_identity_check,                        \
+	.framed_size = codec_identity_framed_size, .frame = codec_identity_frame
+
+/* codec_plus - n + more, or 0 on overflow: for stored_max and framed_size. */
+static inline uint64_t codec_plus(uint64_t n, uint64_t more)
+{
+	uint64_t r;
+
+	return ckd_add(&r, n, more) ? 0 : r;
+}
 
 /* codec_level - parameter i of a spec as a signed number clamped to lo .. hi. */
 int32_t codec_level(const struct codec_spec *spec, uint32_t i, int32_t lo, int32_t hi,

@@ -157,7 +157,5 @@ void codec_identity_frame(const struct codec_call *c)
 
 uint64_t codec_packed_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
 {
-	uint64_t r;
-
-	return ckd_add(&r, n, n / 4 + 4096) ? 0 : r;
+	return codec_plus(n, n / 4 + 4096);
 }

@@ -26,19 +26,6 @@ static bool skipped(uint32_t mask, uint32_t i)
 	return mask == CODEC_ALL_SKIPPED || (mask >> i & 1) != 0;
 }
 
-bool codec_chain_decodable(const struct codec_chain *chain)
-{
-	if (chain->n > CODEC_CHAIN_MAX)
-		return false;
-	for (uint32_t i = 0; i < chain->n; i++) {
-		const struct codec_ops *ops = codec_find(chain->specs[i].h5_id);
-
-		if (!ops || !ops->decode)
-			return false;
-	}
-	return true;
-}
-
 /* find_all - the codecs of a chain; those that the mask skips need not be available. */
 static int find_all(const struct codec_chain *chain, uint32_t mask,
 		    const struct codec_ops **ret_ops, struct err *e)
@@ -77,14 +64,6 @@ static int caps_of(const struct codec_chain *chain, const struct codec_ops *cons
 			return err_set(e, -EBADMSG, "chunk length %zu is too large", out_len);
 	}
 	return 0;
-}
-
-/* pipeline_damaged - the error of a filter that gave more than its array can have stored. */
-static int pipeline_damaged(struct err *e)
-{
-	if (e)
-		e->code = -EBADMSG;
-	return -EBADMSG;
 }
 
 /* pipeline_step - undo one filter into scratch memory `turn`: first with room for `start` bytes,
@@ -137,8 +116,10 @@ static int decode_steps(const struct codec_chain *chain, const struct codec_ops 
 			rc = undo(ops[i], c);
 			c->in = out;
 		}
+		if (rc == -ERANGE && c->e) /* it gave more than its array can have stored */
+			c->e->code = -EBADMSG;
 		if (rc)
-			return rc == -ERANGE ? pipeline_damaged(c->e) : rc;
+			return rc == -ERANGE ? -EBADMSG : rc;
 		c->in_len = *c->ret_len;
 	}
 
@@ -273,17 +254,26 @@ uint32_t codec_chain_without_sum(struct codec_chain *chain)
 	return last->trailer;
 }
 
-bool codec_chain_encodable(const struct codec_chain *chain)
+/* chain_can - whether all codecs of a chain are available, and can decode or encode. */
+static bool chain_can(const struct codec_chain *chain, bool encode)
 {
-	if (chain->n > CODEC_CHAIN_MAX)
-		return false;
-	for (uint32_t i = 0; i < chain->n; i++) {
+	for (uint32_t i = 0; i < chain->n && chain->n <= CODEC_CHAIN_MAX; i++) {
 		const struct codec_ops *ops = codec_find(chain->specs[i].h5_id);
 
-		if (!ops || !ops->encode)
+		if (!ops || (encode ? !ops->encode : !ops->decode))
 			return false;
 	}
-	return true;
+	return chain->n <= CODEC_CHAIN_MAX;
+}
+
+bool codec_chain_decodable(const struct codec_chain *chain)
+{
+	return chain_can(chain, false);
+}
+
+bool codec_chain_encodable(const struct codec_chain *chain)
+{
+	return chain_can(chain, true);
 }
 
 int codec_chain_encode(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,

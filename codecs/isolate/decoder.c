@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* decoder.c - the server's side of the children that decode chunks.
+/* decoder.c - children that decode chunks.
  *
  * There are as many children as chunks are decoded at a time, and they are kept. A child with a
  * chunk belongs to one thread, as does the memory that both share: the server writes the stored
@@ -13,8 +13,13 @@
 #include "codecs/isolate/decoder_int.h"
 #include "codecs/plugin/plugin_table.h"
 
+#define DECODER_UNREADY 75 /* exit status: it could not be confined, and read no chunk */
 #define ROOM_MIN ((uint64_t)1 << 30) /* address space of a child */
 #define ROOM_TIMES 8                 /* times a chunk, stored and decoded */
+
+struct decoder_spec {
+	uint32_t h5_id, n_params;
+};
 
 /* decoder - a worker with a chunk. */
 struct decoder {
@@ -23,6 +28,8 @@ struct decoder {
 	size_t in_len, out_len; /* of the chunk */
 	uint64_t in, out;       /* offsets */
 };
+
+void (*decoder_fault)(const struct decoder_request *q, const uint8_t *in);
 
 static struct worker_pool pool = WORKER_POOL_INIT(0);
 static struct decoder decoders[WORKER_POOL_MAX]; /* of pool.v */
@@ -34,6 +41,64 @@ void decoder_set_time(uint64_t ms)
 {
 	limit_ms = ms < INT_MAX ? ms : INT_MAX;
 }
+
+/* ---- a child ---- */
+
+/* serve_one - decode one chunk. The server wrote all pointers and lengths used here. */
+static void serve_one(const struct shm *r, int sock, const struct decoder_request *q,
+		      struct codec_scratch *scratch)
+{
+	struct codec_spec specs[CODEC_CHAIN_MAX];
+	const struct codec_chain chain = {.n = q->n_specs, .specs = specs};
+	const uint32_t *at = (const uint32_t *)(const void *)r->at;
+	size_t len = (size_t)q->out_len;
+	struct err e = ERR_INIT;
+	const struct codec_call c = {.scratch = scratch,
+				     .spec = specs,
+				     .elem_size = (size_t)q->elem_size,
+				     .in = r->at + q->in,
+				     .in_len = (size_t)q->in_len,
+				     .out = r->at + q->out,
+				     .cap = (size_t)q->out_len,
+				     .ret_len = &len,
+				     .e = &e};
+	int rc;
+
+	for (uint32_t i = 0; i < q->n_specs; i++, at += 2 + at[1])
+		specs[i] = (struct codec_spec){
+			.h5_id = at[0], .n_params = at[1], .params = at + 2, .name = ""};
+	if (decoder_fault)
+		decoder_fault(q, c.in);
+	if (q->any)
+		rc = codec_find(specs[0].h5_id)->decode(&c);
+	else
+		rc = codec_chain_decode(&chain, q->mask, c.elem_size, c.in, c.in_len, c.out,
+					c.cap, scratch, &e);
+	worker_reply(sock, rc, len, &e);
+}
+
+static void decoder_serve(const struct child_self *self)
+{
+	const struct sandbox_limits *limits = self->own ? self->own : self->data;
+	struct codec_scratch *scratch = codec_scratch_new();
+	struct shm r = {.fd = self->fds[0]};
+	struct decoder_request q;
+	struct err e = ERR_INIT;
+
+	if (!scratch || sandbox_enter(0, NULL, 0, limits, &e) < 0)
+		_exit(DECODER_UNREADY);
+	while (worker_next(self->sock, &q, sizeof(q)) && shm_map(&r, q.size))
+		serve_one(&r, self->sock, &q, scratch);
+}
+
+/* Its job is a struct sandbox_limits. */
+static const struct child_kind decoder_child = {
+	.name = "nczarrfs-decode",
+	.who = "decoding",
+	.n_fds = 1,
+	.may = 0,
+	.run = decoder_serve,
+};
 
 /* ---- chains that are decoded in a child ---- */
 

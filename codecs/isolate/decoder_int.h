@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* decoder_int.h - shared by decoder.c, the server's side, and decoder_serve.c, the child's. */
+/* decoder_int.h - for decoder.c and its tests. */
 #ifndef CODECS_ISOLATE_DECODER_INT_H
 #define CODECS_ISOLATE_DECODER_INT_H
 
 #include "codecs/core/codec_impl.h"
 #include "codecs/isolate/decoder.h"
 
-#define DECODER_PROCESS "nczarrfs-decode"
-#define DECODER_UNREADY 75 /* exit status: it could not be confined, and read no chunk */
 #define DECODER_MS 60000 /* limit of one chunk */
-
-/* The job of a decoder_child is a struct sandbox_limits. */
-extern const struct child_kind decoder_child;
 
 /* decoder_request - a request. The shared memory begins with n_specs decoder_specs, each followed
  * by its parameters; then come the stored bytes and the room for the result, at these offsets. The
@@ -23,10 +18,6 @@ struct decoder_request {
 	uint32_t n_specs, mask;
 	uint32_t any;              /* the result has at most out_len bytes */
 	uint32_t unused;
-};
-
-struct decoder_spec {
-	uint32_t h5_id, n_params;
 };
 
 #endif

@@ -119,9 +119,8 @@ static int quantize_encode(const struct codec_call *c)
 	if (rc)
 		return rc;
 	scale = num_round(scale, size);
-	for (size_t i = 0, m; i < count; i += m, in += m * dec.size, p += m * enc.size) {
-		m = count - i < NUM_BLOCK ? count - i : NUM_BLOCK;
-
+	for (size_t i = 0, m; (m = num_block(count - i)) > 0;
+	     i += m, in += m * dec.size, p += m * enc.size) {
 		num_load_real(dec, in, m, v);
 		for (size_t k = 0; k < m; k++)
 			v[k] = num_round(rint(num_round(scale * v[k], size)) / scale, size);

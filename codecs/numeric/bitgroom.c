@@ -77,37 +77,23 @@ static int bitgroom_encode(const struct codec_call *c)
 	return 0;
 }
 
-const struct codec_ops codec_bitgroom = {
-	.name = "bitgroom",
-	.h5_id = CODEC_BITGROOM,
-	.lossy = true,
-	.prepare = bitgroom_prepare,
-	.decode = codec_identity_decode,
-	.check = codec_identity_check,
-	.framed_size = codec_identity_framed_size,
-	.frame = codec_identity_frame,
-	.encode = bitgroom_encode,
-};
+#define ROUNDING(variable, text, id)                                                           \
+	const struct codec_ops variable = {                                                    \
+		.name = (text),                                                                \
+		.h5_id = (id),                                                                 \
+		.lossy = true,                                                                 \
+		.prepare = bitgroom_prepare,                                                   \
+		CODEC_IDENTITY,                                                                \
+		.encode = bitgroom_encode,                                                     \
+	}
 
-const struct codec_ops codec_granularbr = {
-	.name = "granularbr",
-	.h5_id = CODEC_GRANULARBR,
-	.lossy = true,
-	.prepare = bitgroom_prepare,
-	.decode = codec_identity_decode,
-	.check = codec_identity_check,
-	.framed_size = codec_identity_framed_size,
-	.frame = codec_identity_frame,
-	.encode = bitgroom_encode,
-};
+ROUNDING(codec_bitgroom, "bitgroom", CODEC_BITGROOM);
+ROUNDING(codec_granularbr, "granularbr", CODEC_GRANULARBR);
 
 /* Only decoding is needed, and encoding is not implemented: the plugin breaks ties to even. */
 const struct codec_ops codec_bitround_hdf5 = {
 	.name = "bitround",
 	.h5_id = 32032,
 	.lossy = true,
-	.decode = codec_identity_decode,
-	.check = codec_identity_check,
-	.framed_size = codec_identity_framed_size,
-	.frame = codec_identity_frame,
+	CODEC_IDENTITY,
 };

@@ -50,8 +50,8 @@ static void round_all(struct num_type t, uint32_t keep, const uint8_t *in, size_
 	const uint64_t half = ((uint64_t)1 << (drop - 1)) - 1;
 	uint64_t v[NUM_BLOCK];
 
-	for (size_t i = 0, m; i < n; i += m, in += m * t.size, out += m * t.size) {
-		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
+	for (size_t i = 0, m; (m = num_block(n - i)) > 0;
+	     i += m, in += m * t.size, out += m * t.size) {
 		num_load_bits(raw, in, m, v);
 		for (size_t k = 0; k < m; k++)
 			v[k] = (v[k] + (v[k] >> drop & 1) + half) >> drop << drop;
@@ -112,9 +112,6 @@ const struct codec_ops codec_bitround = {
 	.lossy = true,
 	.from_zarr = bitround_from_zarr,
 	.prepare = bitround_prepare,
-	.decode = codec_identity_decode,
-	.check = codec_identity_check,
-	.framed_size = codec_identity_framed_size,
-	.frame = codec_identity_frame,
+	CODEC_IDENTITY,
 	.encode = bitround_encode,
 };

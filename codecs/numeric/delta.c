@@ -64,9 +64,8 @@ static void sum_integers(struct num_type enc, struct num_type dec, const uint8_t
 {
 	uint64_t v[NUM_BLOCK], sum = 0;
 
-	for (size_t i = 0, m; i < n; i += m, in += m * enc.size, out += m * dec.size) {
-		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
-
+	for (size_t i = 0, m; (m = num_block(n - i)) > 0;
+	     i += m, in += m * enc.size, out += m * dec.size) {
 		num_load_bits(enc, in, m, v);
 		for (size_t k = 0; k < m; k++)
 			v[k] = sum += v[k];
@@ -79,9 +78,8 @@ static void sum_reals(struct num_type enc, struct num_type dec, uint32_t size,
 {
 	double v[NUM_BLOCK], sum = -0.0; /* the identity of addition, also for -0 */
 
-	for (size_t i = 0, m; i < n; i += m, in += m * enc.size, out += m * dec.size) {
-		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
-
+	for (size_t i = 0, m; (m = num_block(n - i)) > 0;
+	     i += m, in += m * enc.size, out += m * dec.size) {
 		num_load_real(enc, in, m, v);
 		for (size_t k = 0; k < m; k++)
 			v[k] = sum = num_round(sum + v[k], size);

@@ -103,9 +103,8 @@ static int fixedscaleoffset_decode(const struct codec_call *c)
 
 	if (rc)
 		return rc;
-	for (size_t i = 0, m; i < n; i += m, in += m * enc.size, out += m * dec.size) {
-		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
-
+	for (size_t i = 0, m; (m = num_block(n - i)) > 0;
+	     i += m, in += m * enc.size, out += m * dec.size) {
 		num_load_real(enc, in, m, v);
 		for (size_t k = 0; k < m; k++)
 			v[k] = num_round(num_round(v[k] / step.v[0], step.size[0]) + step.v[1],
@@ -127,9 +126,8 @@ static int fixedscaleoffset_encode(const struct codec_call *c)
 
 	if (rc)
 		return rc;
-	for (size_t i = 0, m; i < count; i += m, in += m * dec.size, p += m * enc.size) {
-		m = count - i < NUM_BLOCK ? count - i : NUM_BLOCK;
-
+	for (size_t i = 0, m; (m = num_block(count - i)) > 0;
+	     i += m, in += m * dec.size, p += m * enc.size) {
 		num_load_real(dec, in, m, v);
 		for (size_t k = 0; k < m; k++)
 			v[k] = rint(

@@ -375,9 +375,8 @@ void num_convert(struct num_type from, struct num_type to, const uint8_t *in, si
 			memcpy(out, in, n * from.size);
 		return;
 	}
-	for (size_t i = 0, m; i < n; i += m, in += m * from.size, out += m * to.size) {
-		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
-
+	for (size_t i = 0, m; (m = num_block(n - i)) > 0;
+	     i += m, in += m * from.size, out += m * to.size) {
 		if (same &&
 		    from.kind == NUM_FLOAT) { /* only the byte order may differ */
 			num_load_bits(raw, in, m, bits);

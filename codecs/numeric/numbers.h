@@ -12,6 +12,12 @@
 
 #define NUM_BLOCK 512 /* elements */
 
+/* num_block - the elements of the next block, if n are left; 0: none. */
+static inline size_t num_block(size_t n)
+{
+	return n < NUM_BLOCK ? n : NUM_BLOCK;
+}
+
 enum num_kind { NUM_BOOL = 'b', NUM_INT = 'i', NUM_UINT = 'u', NUM_FLOAT = 'f' };
 
 struct num_type {

@@ -246,36 +246,34 @@ void codec_plugins_report(struct buf *out)
 
 /* ---- calls ---- */
 
-static int plugin_do_call(const struct plugin *p, struct plugin_call *c, struct err *e)
+static int plugin_do_call(const struct codec_spec *spec, struct plugin_call *c, struct err *e)
 {
-	c->h5_id = p->ops.h5_id;
+	const struct plugin *p = plugin_do_find(spec->h5_id);
+
+	if (!p)
+		return err_set(e, -EOPNOTSUPP, "no plugin is available for filter %" PRIu32,
+			       spec->h5_id);
+	c->h5_id = spec->h5_id;
+	c->params = spec->params;
+	c->n_params = spec->n_params;
 	c->name = p->name;
 	c->filter_lib = p->filter_lib;
 	c->codec_lib = p->codec_lib;
 	return perform(c, e);
 }
 
-static int plugin_gone(uint32_t h5_id, struct err *e)
-{
-	return err_set(e, -EOPNOTSUPP, "no plugin is available for filter %" PRIu32, h5_id);
-}
-
 static int plugin_decode(const struct codec_call *c)
 {
-	const struct plugin *p = plugin_do_find(c->spec->h5_id);
 	struct plugin_call call = {.op = PLUGIN_DECODE,
-				   .params = c->spec->params,
-				   .n_params = c->spec->n_params,
 				   .in = c->in,
 				   .in_len = c->in_len,
 				   .cap = c->cap,
 				   .out = c->out};
-	int rc = p ? plugin_do_call(p, &call, c->e) : plugin_gone(c->spec->h5_id, c->e);
+	int rc = plugin_do_call(c->spec, &call, c->e);
 
-	if (rc < 0)
-		return rc;
-	*c->ret_len = call.len;
-	return 0;
+	if (rc == 0)
+		*c->ret_len = call.len;
+	return rc;
 }
 
 /* plugin_stored_max - filters add few bytes, but no plugin states how many. */
@@ -288,84 +286,55 @@ static uint64_t plugin_stored_max(const struct codec_spec *spec NZ_UNUSED, uint6
 
 static int plugin_encode(const struct codec_call *c)
 {
-	const struct plugin *p = plugin_do_find(c->spec->h5_id);
 	const uint64_t max = plugin_stored_max(c->spec, c->in_len);
 	struct plugin_call call = {.op = PLUGIN_ENCODE,
-				   .params = c->spec->params,
-				   .n_params = c->spec->n_params,
 				   .in = c->in,
 				   .in_len = c->in_len,
 				   .cap = max < SIZE_MAX ? (size_t)max : SIZE_MAX,
 				   .to = c->to};
 
-	return p ? plugin_do_call(p, &call, c->e) : plugin_gone(c->spec->h5_id, c->e);
+	return plugin_do_call(c->spec, &call, c->e);
 }
 
-/* take_params - copy the parameters that a call returned in v. */
-static int take_params(const struct plugin_call *c, const uint32_t *v, uint32_t *params,
-		       uint32_t *ret_n)
+/* ask_params - a call that returns parameters; they may replace those of the spec. */
+static int ask_params(const struct codec_spec *spec, enum plugin_op op, const void *in,
+		      size_t in_len, uint32_t *params, uint32_t *ret_n, struct err *e)
 {
-	*ret_n = (uint32_t)(c->len / sizeof(*v));
+	uint32_t v[CODEC_PARAMS_MAX];
+	struct plugin_call c = {
+		.op = op, .in = in, .in_len = in_len, .cap = sizeof(v), .out = (uint8_t *)v};
+	int rc = plugin_do_call(spec, &c, e);
+
+	if (rc < 0)
+		return rc;
+	*ret_n = (uint32_t)(c.len / sizeof(*v));
 	if (*ret_n > 0)
 		memcpy(params, v, *ret_n * sizeof(*v));
 	return 0;
 }
 
-static int plugin_do_put_array(const struct codec_array *a, struct buf *out)
-{
-	struct plugin_array head = {.class = (uint32_t)a->class,
-				    .elem_size = a->elem_size,
-				    .rank = a->rank,
-				    .n_fill = a->fill ? a->elem_size : 0,
-				    .big_endian = a->big_endian};
-
-	buf_put(out, &head, sizeof(head));
-	buf_put(out, a->chunk, a->rank * sizeof(*a->chunk));
-	buf_put(out, a->fill, head.n_fill);
-	return buf_ok(out) ? 0 : -ENOMEM;
-}
-
 static int plugin_prepare(const struct codec_spec *spec, const struct codec_array *a,
 			  uint32_t *params, uint32_t *ret_n, struct err *e)
 {
-	const struct plugin *p = plugin_do_find(spec->h5_id);
-	uint32_t v[CODEC_PARAMS_MAX];
-	struct plugin_call c = {.op = PLUGIN_PREPARE,
-				.params = spec->params,
-				.n_params = spec->n_params,
-				.cap = sizeof(v),
-				.out = (uint8_t *)v};
-	struct buf array;
+	const struct plugin_array head = {.class = (uint32_t)a->class,
+					  .elem_size = a->elem_size,
+					  .rank = a->rank,
+					  .n_fill = a->fill ? a->elem_size : 0,
+					  .big_endian = a->big_endian};
+	struct buf in;
 	int rc;
 
-	if (!p)
-		return plugin_gone(spec->h5_id, e);
-	buf_init(&array, sizeof(struct plugin_array) + a->rank * sizeof(*a->chunk) +
-				 (size_t)a->elem_size);
-	rc = plugin_do_put_array(a, &array) < 0 ? err_nomem(e) : 0;
-	c.in = array.data;
-	c.in_len = array.len;
-	rc = rc ? rc : plugin_do_call(p, &c, e);
-	buf_release(&array);
-	return rc < 0 ? rc : take_params(&c, v, params, ret_n);
+	buf_init(&in, sizeof(head) + a->rank * sizeof(*a->chunk) + (size_t)a->elem_size);
+	buf_put(&in, &head, sizeof(head));
+	buf_put(&in, a->chunk, a->rank * sizeof(*a->chunk));
+	buf_put(&in, a->fill, head.n_fill);
+	rc = buf_ok(&in) ? ask_params(spec, PLUGIN_PREPARE, in.data, in.len, params, ret_n, e)
+			 : err_nomem(e);
+	buf_release(&in);
+	return rc;
 }
 
 /* ---- Zarr ---- */
-
-/* from_text - have the codec parse its JSON. */
-static int from_text(const struct plugin *p, const char *text, uint32_t *params,
-		     uint32_t *ret_n, struct err *e)
-{
-	uint32_t v[CODEC_PARAMS_MAX];
-	struct plugin_call c = {.op = PLUGIN_FROM_JSON,
-				.in = (const uint8_t *)text,
-				.in_len = strlen(text) + 1,
-				.cap = sizeof(v),
-				.out = (uint8_t *)v};
-	int rc = plugin_do_call(p, &c, e);
-
-	return rc < 0 ? rc : take_params(&c, v, params, ret_n);
-}
 
 /* from_object - read a user's parameters, then convert them to the filter's for the array. */
 static int from_object(json_t *v, const struct codec_array *array, uint32_t *params,
@@ -374,7 +343,7 @@ static int from_object(json_t *v, const struct codec_array *array, uint32_t *par
 	const char *id = json_string_value(json_object_get(v, "id"));
 	const struct codec_ops *ops = id ? plugin_find_zarr2(id, strlen(id)) : NULL;
 	const struct plugin *p = ops ? plugin_do_find(ops->h5_id) : NULL;
-	struct codec_spec spec = {.name = "", .params = params};
+	struct codec_spec spec = {.name = ""};
 	auto_free char *text = NULL;
 	int rc;
 
@@ -383,10 +352,12 @@ static int from_object(json_t *v, const struct codec_array *array, uint32_t *par
 	text = json_dumps(v, 0);
 	if (!text)
 		return err_nomem(e);
-	rc = from_text(p, text, params, ret_n, e);
+	spec.h5_id = p->ops.h5_id;
+	/* the codec parses its JSON */
+	rc = ask_params(&spec, PLUGIN_FROM_JSON, text, strlen(text) + 1, params, ret_n, e);
 	if (rc < 0 || !array || !p->ops.prepare)
 		return rc;
-	spec.h5_id = p->ops.h5_id;
+	spec.params = params;
 	spec.n_params = *ret_n;
 	return plugin_prepare(&spec, array, params, ret_n, e);
 }
@@ -440,16 +411,13 @@ static void plugin_zarr2_params(const struct codec_spec *spec, size_t elem_size 
 				struct buf *json)
 {
 	const struct plugin *p = plugin_do_find(spec->h5_id);
-	struct plugin_call c = {.op = PLUGIN_TO_JSON,
-				.params = spec->params,
-				.n_params = spec->n_params,
-				.cap = PLUGIN_JSON_MAX};
+	struct plugin_call c = {.op = PLUGIN_TO_JSON, .cap = PLUGIN_JSON_MAX};
 	json_t *v = NULL;
 	struct buf text;
 
 	buf_init(&text, PLUGIN_JSON_MAX);
 	c.to = &text;
-	if (p && plugin_do_call(p, &c, NULL) == 0)
+	if (p && plugin_do_call(spec, &c, NULL) == 0)
 		v = json_loadb((const char *)text.data, text.len, JSON_REJECT_DUPLICATES, NULL);
 	if (!v || !put_members(v, p->codecid, json))
 		json->failed = true;

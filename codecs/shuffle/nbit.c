@@ -206,8 +206,7 @@ static void nbit_words(struct nbit_job *j, const struct nbit_atom *a, size_t pos
 	const uint64_t mask = nbit_ones(a->bits);
 	uint64_t v[NUM_BLOCK];
 
-	for (size_t i = 0, m; i < n; i += m, pos += m * a->size) {
-		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
+	for (size_t i = 0, m; (m = num_block(n - i)) > 0; i += m, pos += m * a->size) {
 		if (j->packs) {
 			num_load_bits(type, j->from + pos, m, v);
 			for (size_t k = 0; k < m; k++)
@@ -374,9 +373,7 @@ static int nbit_encode(const struct codec_call *c)
 
 static uint64_t nbit_stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
 {
-	uint64_t r;
-
-	return ckd_add(&r, n, (uint64_t)1) ? 0 : r;
+	return codec_plus(n, 1);
 }
 
 /* nbit_prepare - types of arrays use all their bits here, so that nothing is done. */

@@ -177,9 +177,7 @@ static int packbits_zarr3_decode(const struct codec_call *c)
 	rc = rc ? rc : packbits_zarr3_count(&p, in_len, unused, c->cap / p.size, &n, c->e);
 	if (rc)
 		return rc;
-	for (size_t i = 0, m; i < n; i += m, out += m * p.size) {
-		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
-
+	for (size_t i = 0, m; (m = num_block(n - i)) > 0; i += m, out += m * p.size) {
 		for (size_t k = 0; k < m; k++) {
 			uint64_t bits =
 				packbits_zarr3_bits_at(in, (i + k) * (uint64_t)p.bits, p.bits);
@@ -226,9 +224,7 @@ static int packbits_zarr3_encode(const struct codec_call *c)
 	if (p.padding != NONE)
 		to[p.padding == FIRST_BYTE ? 0 : bytes] = (uint8_t)(8 * (uint64_t)bytes - bits);
 	to += p.padding == FIRST_BYTE;
-	for (size_t i = 0, m; i < n; i += m, in += m * p.size) {
-		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
-
+	for (size_t i = 0, m; (m = num_block(n - i)) > 0; i += m, in += m * p.size) {
 		num_load_bits((struct num_type){NUM_UINT, p.size, false}, in, m, v);
 		for (size_t k = 0; k < m; k++)
 			packbits_zarr3_put_bits(to, (i + k) * (uint64_t)p.bits,

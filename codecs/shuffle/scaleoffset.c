@@ -204,8 +204,7 @@ static void decode_all(const struct so *so, unsigned int bits, uint64_t min, con
 		num_convert(scaleoffset_plain(so, false), to, in, n, out);
 		return;
 	}
-	for (size_t i = 0, m; i < n; i += m, out += m * to.size) {
-		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
+	for (size_t i = 0, m; (m = num_block(n - i)) > 0; i += m, out += m * to.size) {
 		scaleoffset_unpack(so, bits, min, &from, m, v);
 		num_store_bits(to, false, v, m, out);
 	}
@@ -260,8 +259,7 @@ static void scaleoffset_range(const struct so *so, const uint8_t *in, uint64_t *
 	bool any = false;
 	size_t n = (size_t)so->n;
 
-	for (size_t i = 0, m; i < n; i += m, in += m * so->type.size) {
-		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
+	for (size_t i = 0, m; (m = num_block(n - i)) > 0; i += m, in += m * so->type.size) {
 		num_load_bits(so->type, in, m, v);
 		for (size_t k = 0; k < m; k++) {
 			if (so->has_fill && (v[k] & mask) == so->fill)
@@ -359,8 +357,7 @@ static void span_of(const struct so *so, const struct scaling *s, const uint8_t 
 	bool any = false, nan = false;
 	size_t n = (size_t)so->n;
 
-	for (size_t i = 0, m; i < n; i += m, in += m * from.size) {
-		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
+	for (size_t i = 0, m; (m = num_block(n - i)) > 0; i += m, in += m * from.size) {
 		num_load_real(from, in, m, v);
 		for (size_t k = 0; k < m; k++) {
 			if (so->has_fill && is_near(s, v[k], s->near))
@@ -428,8 +425,7 @@ static void scaleoffset_pack(const struct so *so, const struct scaling *s,
 	double real[NUM_BLOCK];
 	size_t n = (size_t)so->n;
 
-	for (size_t i = 0, m; i < n; i += m, in += m * from.size) {
-		m = n - i < NUM_BLOCK ? n - i : NUM_BLOCK;
+	for (size_t i = 0, m; (m = num_block(n - i)) > 0; i += m, in += m * from.size) {
 		if (so->real) {
 			num_load_real(from, in, m, real);
 			code_reals(so, s, how, real, v, m);
@@ -486,9 +482,7 @@ static int scaleoffset_encode(const struct codec_call *c)
 
 static uint64_t scaleoffset_stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
 {
-	uint64_t r;
-
-	return ckd_add(&r, n, (uint64_t)HEADER + 1) ? 0 : r;
+	return codec_plus(n, HEADER + 1);
 }
 
 /* ---- parameters ---- */

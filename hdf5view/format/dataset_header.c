@@ -50,7 +50,6 @@ static int header_read_space(struct dataset_header_reader *r, struct slice s, st
 				       "dataspace: length %llu exceeds maximum %llu",
 				       (unsigned long long)l->dims[d],
 				       (unsigned long long)l->maxdims[d]);
-	r->have_space = true;
 	return 0;
 }
 
@@ -173,7 +172,6 @@ static int header_read_layout(struct dataset_header_reader *r, const struct h5_m
 	struct slice s = m->body;
 	unsigned version = rd_u8(&s), cls;
 
-	r->have_layout = true;
 	if (slice_ok(&s) && (version < 1 || version > 5))
 		return err_set(e, -EOPNOTSUPP, "layout version %u is not known", version);
 	if (version < 3)
@@ -206,7 +204,6 @@ static int read_pipeline(struct dataset_header_reader *r, struct slice s, struct
 	unsigned version = rd_u8(&s);
 
 	r->l->filtered = rd_u8(&s) > 0;
-	r->have_pipeline = true;
 	if (!slice_ok(&s))
 		return err_set(e, -EBADMSG, "filter pipeline message is truncated");
 	if (version != 1 && version != 2)
@@ -218,25 +215,20 @@ static int read_pipeline(struct dataset_header_reader *r, struct slice s, struct
 static int on_message(void *arg, const struct h5_message *m, struct err *e)
 {
 	struct dataset_header_reader *r = arg;
+	bool *have = m->type == HDF5_MSG_DATASPACE  ? &r->have_space
+		     : m->type == HDF5_MSG_LAYOUT   ? &r->have_layout
+		     : m->type == HDF5_MSG_PIPELINE ? &r->have_pipeline
+						    : NULL;
 
-	switch (m->type) {
-	case HDF5_MSG_DATASPACE:
-	case HDF5_MSG_LAYOUT:
-	case HDF5_MSG_PIPELINE:
-		break;
-	case HDF5_MSG_EXTERNAL:
-		r->l->external = true;
+	r->l->external |= m->type == HDF5_MSG_EXTERNAL;
+	if (!have)
 		return 0;
-	default:
-		return 0;
-	}
 	if (m->shared)
 		return err_set(e, -EOPNOTSUPP, "message %u is shared, which is not supported",
 			       m->type);
-	if ((m->type == HDF5_MSG_DATASPACE && r->have_space) ||
-	    (m->type == HDF5_MSG_LAYOUT && r->have_layout) ||
-	    (m->type == HDF5_MSG_PIPELINE && r->have_pipeline))
+	if (*have)
 		return err_set(e, -EBADMSG, "object header: message %u appears twice", m->type);
+	*have = true;
 	if (m->type == HDF5_MSG_DATASPACE)
 		return header_read_space(r, m->body, e);
 	if (m->type == HDF5_MSG_LAYOUT)

@@ -14,8 +14,8 @@
 #define TYPE_DEPTH_MAX 16
 #define HOST_BIG (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
 
-/* datatypes_atom - one number, as presented. */
-struct datatypes_atom {
+/* atom - one number, as presented. */
+struct atom {
 	enum dt_kind kind;
 	uint32_t size;
 	bool big;
@@ -25,12 +25,12 @@ struct datatypes_atom {
 	bool rounded;
 };
 
-static int datatypes_unsupported(struct err *e, const char *what)
+static int unsupported(struct err *e, const char *what)
 {
 	return err_set(e, -EOPNOTSUPP, "%s", what);
 }
 
-static int classify_int(hid_t t, struct datatypes_atom *a, struct err *e)
+static int classify_int(hid_t t, struct atom *a, struct err *e)
 {
 	size_t size = H5Tget_size(t), prec = H5Tget_precision(t);
 	int off = H5Tget_offset(t);
@@ -38,8 +38,7 @@ static int classify_int(hid_t t, struct datatypes_atom *a, struct err *e)
 	if (!size || !prec || off < 0)
 		return h5_error(e, -EBADMSG, "its integer type cannot be read");
 	if (prec > 64)
-		return datatypes_unsupported(e,
-					     "integers of more than 64 bits are not supported");
+		return unsupported(e, "integers of more than 64 bits are not supported");
 	a->kind = DT_UINT;
 	if (!a->bits && H5Tget_sign(t) == H5T_SGN_2)
 		a->kind = DT_INT;
@@ -52,7 +51,7 @@ static int classify_int(hid_t t, struct datatypes_atom *a, struct err *e)
 	return 0;
 }
 
-static int classify_float(hid_t t, struct datatypes_atom *a, struct err *e)
+static int classify_float(hid_t t, struct atom *a, struct err *e)
 {
 	static const struct {
 		size_t size, expo, mant, bias;
@@ -78,18 +77,17 @@ static int classify_float(hid_t t, struct datatypes_atom *a, struct err *e)
 }
 
 /* classify - the number that an integer, bit field, float or enumeration is presented as. */
-static int classify(hid_t t, H5T_class_t cls, bool host, struct datatypes_atom *a,
-		    struct err *e)
+static int classify(hid_t t, H5T_class_t cls, bool host, struct atom *a, struct err *e)
 {
 	H5T_order_t order;
 	int rc;
 
-	*a = (struct datatypes_atom){.bits = cls == H5T_BITFIELD};
+	*a = (struct atom){.bits = cls == H5T_BITFIELD};
 	if (cls == H5T_ENUM) {
 		auto_hid hid_t super = H5Tget_super(t);
 
 		if (super < 0 || H5Tget_class(super) != H5T_INTEGER)
-			return datatypes_unsupported(
+			return unsupported(
 				e,
 				"enumerations of types other than integers are not supported");
 		return classify(super, H5T_INTEGER, host, a, e);
@@ -109,7 +107,7 @@ static int classify(hid_t t, H5T_class_t cls, bool host, struct datatypes_atom *
 }
 
 /* is_bool - h5py's truth values: an enumeration of one byte, FALSE = 0, TRUE = 1. */
-static bool is_bool(hid_t t, const struct datatypes_atom *a)
+static bool is_bool(hid_t t, const struct atom *a)
 {
 	unsigned seen = 0;
 
@@ -128,8 +126,7 @@ static bool is_bool(hid_t t, const struct datatypes_atom *a)
 	return seen == 3;
 }
 
-static bool datatypes_member_is(hid_t t, unsigned i, const char *a, const char *b,
-				const char *c)
+static bool member_is(hid_t t, unsigned i, const char *a, const char *b, const char *c)
 {
 	char *name = H5Tget_member_name(t, i);
 	bool yes =
@@ -140,14 +137,14 @@ static bool datatypes_member_is(hid_t t, unsigned i, const char *a, const char *
 }
 
 /* is_complex - a compound of a real and an imaginary part of the same floating-point type. */
-static bool is_complex(hid_t t, bool host, struct datatypes_atom *a)
+static bool is_complex(hid_t t, bool host, struct atom *a)
 {
-	struct datatypes_atom im;
+	struct atom im;
 	auto_hid hid_t r = -1;
 	auto_hid hid_t i = -1;
 
-	if (H5Tget_nmembers(t) != 2 || !datatypes_member_is(t, 0, "r", "re", "real") ||
-	    !datatypes_member_is(t, 1, "i", "im", "imag"))
+	if (H5Tget_nmembers(t) != 2 || !member_is(t, 0, "r", "re", "real") ||
+	    !member_is(t, 1, "i", "im", "imag"))
 		return false;
 	r = H5Tget_member_type(t, 0);
 	i = H5Tget_member_type(t, 1);
@@ -208,7 +205,7 @@ static int map_member(struct arena *a, hid_t t, unsigned i, bool host, unsigned 
 	f->name = text_ok ? arena_strdup(a, name) : NULL;
 	(void)H5free_memory(name);
 	if (!text_ok)
-		return datatypes_unsupported(e, "a compound member's name is not UTF-8");
+		return unsupported(e, "a compound member's name is not UTF-8");
 	if (!f->name)
 		return arena_full(a, e, "types");
 	if (mt < 0)
@@ -217,9 +214,8 @@ static int map_member(struct arena *a, hid_t t, unsigned i, bool host, unsigned 
 	if (rc < 0)
 		return rc;
 	if (dt_is_vlen(&sub.type))
-		return datatypes_unsupported(
-			e, "compounds with members of variable length are not "
-			   "supported");
+		return unsupported(e, "compounds with members of variable length are not "
+				      "supported");
 	if (sub.type.kind == DT_BOOL)
 		sub.type.kind = DT_INT;
 	f->type = sub.type;
@@ -230,8 +226,7 @@ static int map_member(struct arena *a, hid_t t, unsigned i, bool host, unsigned 
 	bytes = sub.type.size;
 	for (uint32_t d = 0; d < sub.n_dims; d++)
 		if (sub.dims[d] > UINT32_MAX || ckd_mul(&bytes, bytes, (uint32_t)sub.dims[d]))
-			return datatypes_unsupported(
-				e, "a compound of more than 4 GiB is not supported");
+			return unsupported(e, "a compound of more than 4 GiB is not supported");
 	*stored = *stored && sub.stored && H5Tget_member_offset(t, i) == f->offset;
 	*rounded = *rounded || sub.rounded;
 	*ret_bytes = bytes;
@@ -243,7 +238,7 @@ static int map_compound(struct arena *a, hid_t t, bool host, unsigned depth,
 {
 	int n = H5Tget_nmembers(t);
 	struct dt_field *fields;
-	struct datatypes_atom at;
+	struct atom at;
 	uint32_t off = 0;
 
 	if (is_complex(t, host, &at)) {
@@ -254,7 +249,7 @@ static int map_compound(struct arena *a, hid_t t, bool host, unsigned depth,
 		return 0;
 	}
 	if (n < 1)
-		return datatypes_unsupported(e, "a compound without members is not supported");
+		return unsupported(e, "a compound without members is not supported");
 	fields = arena_alloc(a, (size_t)n, sizeof(*fields));
 	if (!fields)
 		return arena_full(a, e, "types");
@@ -269,8 +264,7 @@ static int map_compound(struct arena *a, hid_t t, bool host, unsigned depth,
 		if (rc < 0)
 			return rc;
 		if (ckd_add(&off, off, bytes))
-			return datatypes_unsupported(
-				e, "a compound of more than 4 GiB is not supported");
+			return unsupported(e, "a compound of more than 4 GiB is not supported");
 	}
 	ret->stored = ret->stored && H5Tget_size(t) == off;
 	ret->type = (struct dtype){
@@ -293,9 +287,8 @@ static int map_vlen(struct arena *a, hid_t t, bool host, unsigned depth, struct 
 		return rc;
 	if (sub.n_dims || (sub.type.kind != DT_INT && sub.type.kind != DT_UINT &&
 			   sub.type.kind != DT_FLOAT && sub.type.kind != DT_BOOL))
-		return datatypes_unsupported(
-			e, "sequences of variable length are supported for numbers "
-			   "only");
+		return unsupported(e, "sequences of variable length are supported for numbers "
+				      "only");
 	base = arena_copy(a, &sub.type, sizeof(sub.type));
 	if (!base)
 		return arena_full(a, e, "types");
@@ -312,8 +305,7 @@ static int map_fixed(hid_t t, enum dt_kind kind, struct h5_type *ret, struct err
 	size_t size = H5Tget_size(t);
 
 	if (!size || size > UINT32_MAX)
-		return datatypes_unsupported(e,
-					     "elements of more than 4 GiB are not supported");
+		return unsupported(e, "elements of more than 4 GiB are not supported");
 	ret->type = (struct dtype){.kind = kind, .size = (uint32_t)size};
 	ret->stored = kind == DT_OPAQUE || size == 1 || H5Tget_strpad(t) == H5T_STR_NULLPAD;
 	return 0;
@@ -321,7 +313,7 @@ static int map_fixed(hid_t t, enum dt_kind kind, struct h5_type *ret, struct err
 
 static int map_number(hid_t t, H5T_class_t cls, bool host, struct h5_type *ret, struct err *e)
 {
-	struct datatypes_atom at;
+	struct atom at;
 	int rc = classify(t, cls, host, &at, e);
 
 	if (rc < 0)
@@ -343,7 +335,7 @@ static int datatypes_map(struct arena *a, hid_t t, bool host, unsigned depth,
 	htri_t var;
 
 	if (depth > TYPE_DEPTH_MAX)
-		return datatypes_unsupported(e, "its type is nested too deeply");
+		return unsupported(e, "its type is nested too deeply");
 	base = strip_array(t, &ret->n_dims, ret->dims, e);
 	if (base < 0)
 		return e && e->code ? e->code : -EBADMSG;
@@ -369,11 +361,11 @@ static int datatypes_map(struct arena *a, hid_t t, bool host, unsigned depth,
 	case H5T_VLEN:
 		return map_vlen(a, base, host, depth, ret, e);
 	case H5T_REFERENCE:
-		return datatypes_unsupported(e, "references are not supported");
+		return unsupported(e, "references are not supported");
 	case H5T_TIME:
-		return datatypes_unsupported(e, "HDF5's time types are not supported");
+		return unsupported(e, "HDF5's time types are not supported");
 	default:
-		return datatypes_unsupported(e, "its type is not supported");
+		return unsupported(e, "its type is not supported");
 	}
 }
 
@@ -385,35 +377,34 @@ int h5_type_map(struct arena *a, hid_t t, bool host, struct h5_type *ret, struct
 	return datatypes_map(a, t, host, 0, ret, e ? e : &local);
 }
 
-static hid_t number_mem(hid_t t, const struct datatypes_atom *a)
+hid_t h5_number(enum dt_kind kind, uint32_t size, bool big, bool bits)
 {
-	unsigned k = a->size == 1 ? 0 : a->size == 2 ? 1 : a->size == 4 ? 2 : 3;
-	hid_t copy;
-
-	if (a->kind == DT_FLOAT && a->size == 2) {
-		/* the library has no predefined type for this one, and only its standard form gets
-		 * here */
-		copy = H5Tcopy(t);
-		if (copy >= 0 && H5Tset_order(copy, a->big ? H5T_ORDER_BE : H5T_ORDER_LE) < 0) {
-			(void)H5Tclose(copy);
-			return -1;
-		}
-		return copy;
-	}
-	if (a->kind == DT_FLOAT)
-		return H5Tcopy(a->size == 4 ? (a->big ? H5T_IEEE_F32BE : H5T_IEEE_F32LE)
-					    : (a->big ? H5T_IEEE_F64BE : H5T_IEEE_F64LE));
-	const hid_t all[4][6] = {
+	const hid_t all[4][7] = {
 		{H5T_STD_I8LE, H5T_STD_I8BE, H5T_STD_U8LE, H5T_STD_U8BE, H5T_STD_B8LE,
-		 H5T_STD_B8BE},
+		 H5T_STD_B8BE, -1},
 		{H5T_STD_I16LE, H5T_STD_I16BE, H5T_STD_U16LE, H5T_STD_U16BE, H5T_STD_B16LE,
-		 H5T_STD_B16BE},
+		 H5T_STD_B16BE, -1},
 		{H5T_STD_I32LE, H5T_STD_I32BE, H5T_STD_U32LE, H5T_STD_U32BE, H5T_STD_B32LE,
-		 H5T_STD_B32BE},
+		 H5T_STD_B32BE, big ? H5T_IEEE_F32BE : H5T_IEEE_F32LE},
 		{H5T_STD_I64LE, H5T_STD_I64BE, H5T_STD_U64LE, H5T_STD_U64BE, H5T_STD_B64LE,
-		 H5T_STD_B64BE},
+		 H5T_STD_B64BE, big ? H5T_IEEE_F64BE : H5T_IEEE_F64LE},
 	};
-	return H5Tcopy(all[k][(a->bits ? 4 : a->kind == DT_UINT ? 2 : 0) + (a->big ? 1 : 0)]);
+	const unsigned k = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : size == 8 ? 3 : 4;
+	hid_t t;
+
+	if (kind == DT_FLOAT && size == 2) { /* the library has no predefined type for these */
+		t = H5Tcopy(big ? H5T_IEEE_F32BE : H5T_IEEE_F32LE);
+		return h5_id_unless(t < 0 || H5Tset_fields(t, 15, 10, 5, 0, 10) < 0 ||
+					    H5Tset_size(t, 2) < 0 || H5Tset_ebias(t, 15) < 0,
+				    t);
+	}
+	t = k > 3              ? -1
+	    : kind == DT_FLOAT ? all[k][6]
+			       : all[k][(bits              ? 4
+					 : kind == DT_UINT ? 2
+							   : 0) +
+					big];
+	return t < 0 ? -1 : H5Tcopy(t);
 }
 
 static hid_t mem(hid_t t, bool host, unsigned depth);
@@ -434,10 +425,7 @@ static hid_t datatypes_pack(hid_t t, const hid_t *m, unsigned n)
 
 		(void)H5free_memory(name);
 		off += H5Tget_size(m[i]);
-		if (rc < 0) {
-			(void)H5Tclose(ret);
-			ret = -1;
-		}
+		ret = h5_id_unless(rc < 0, ret);
 	}
 	return ret;
 }
@@ -483,18 +471,16 @@ static hid_t text_mem(hid_t t, bool host)
 {
 	hid_t copy = H5Tcopy(t);
 
-	if (copy >= 0 && !host && H5Tis_variable_str(t) == 0 && H5Tget_size(t) > 1 &&
-	    H5Tset_strpad(copy, H5T_STR_NULLPAD) < 0) {
-		(void)H5Tclose(copy);
-		return -1;
-	}
-	return copy;
+	return h5_id_unless(copy >= 0 && !host && H5Tis_variable_str(t) == 0 &&
+				    H5Tget_size(t) > 1 &&
+				    H5Tset_strpad(copy, H5T_STR_NULLPAD) < 0,
+			    copy);
 }
 
 static hid_t mem(hid_t t, bool host, unsigned depth)
 {
 	H5T_class_t cls = H5Tget_class(t);
-	struct datatypes_atom a;
+	struct atom a;
 
 	if (depth > 2 * TYPE_DEPTH_MAX)
 		return -1;
@@ -505,7 +491,7 @@ static hid_t mem(hid_t t, bool host, unsigned depth)
 	case H5T_ENUM:
 		if (classify(t, cls, host, &a, NULL) < 0)
 			return -1;
-		return number_mem(t, &a);
+		return h5_number(a.kind, a.size, a.big, a.bits);
 	case H5T_COMPOUND:
 		return compound_mem(t, host, depth);
 	case H5T_VLEN:

@@ -60,6 +60,15 @@ static inline void h5_id_close(const hid_t *id)
 }
 #define auto_hid __attribute__((cleanup(h5_id_close)))
 
+/* h5_id_unless - the id; if a step failed, release it and return -1. */
+static inline hid_t h5_id_unless(bool failed, hid_t id)
+{
+	if (!failed)
+		return id;
+	h5_id_close(&id);
+	return -1;
+}
+
 /* ---- datatypes.c ---- */
 
 /* h5_type - an HDF5 type in the model's terms. */
@@ -76,6 +85,9 @@ struct h5_type {
  * Returns 0; -EOPNOTSUPP with the reason for types that are left out; -ERANGE, -EIO. */
 int h5_type_map(struct arena *a, hid_t t, bool host, struct h5_type *ret,
 		struct err *e) NZ_MUST_USE;
+/* h5_number - the library's type of a DT_INT, DT_UINT or DT_FLOAT of 1, 2, 4 or 8 bytes. bits: an
+ * unsigned bit field instead. Returns a new id; -1: none. */
+hid_t h5_number(enum dt_kind kind, uint32_t size, bool big, bool bits);
 /* h5_type_mem - make the library's memory type for elements in presented form. Returns a new id;
  * -1 on failure. */
 hid_t h5_type_mem(hid_t t, bool host);
@@ -114,6 +126,7 @@ struct h5_bdim {
 	uint64_t addr;   /* of the scale; UINT64_MAX for a phony one */
 	int64_t dimid;
 	bool has_dimid;  /* the file says so */
+	uint32_t next;   /* model_dims.c */
 };
 
 /* h5_array - the source's own data of an array. */
@@ -226,7 +239,13 @@ int h5_filters_read(struct h5_build *b, hid_t dcpl, struct ds_array *a,
 int h5_fill_read(struct h5_build *b, hid_t dcpl, hid_t file_type, struct ds_array *a,
 		 struct err *e) NZ_MUST_USE;
 
-/* ---- register_filters.c: filters of libhdf5 in a child; h5_lock is held ---- */
+/* ---- register_filters.c: filters of libhdf5 in a child; h5_lock is held. The server registers
+ * none: there netcdf4/schema_filters.c puts empty classes in the place of filters while it writes a
+ * structure, and nothing reads. ---- */
+
+/* h5_codecs_max - limit the output of built-in codecs from now on; 0: the largest size of a
+ * chunk. */
+void h5_codecs_max(size_t bytes);
 
 /* h5_filter_ready - whether the library can decode a filter in this process: by itself, with a
  * built-in codec of this program, or with a plugin. */
@@ -301,10 +320,6 @@ static inline struct h5_source *h5_of(struct source *s)
 	return h5_of_isolated(isolated_of(s));
 }
 
-/* index_prefetch - called before the index of an array is read: if arrays are visited in order,
- * prefetch the indexes of the next ones. */
-void index_prefetch(struct h5_source *s, uint32_t array);
-
 /* ---- worker_ops.c ---- */
 
 #define HDF5_WORKER_NAME "nczarrfs-hdf5" /* as ps and top show it; 15 bytes at most */
@@ -323,7 +338,7 @@ extern const struct isolated_kind h5_library_kind;
  * opens twice. Returns a new id; -1 on failure. */
 hid_t h5_fapl(bool lock);
 
-/* ---- vfd.c, vfd_blob.c: file drivers of libhdf5 ---- */
+/* ---- vfd.c: file drivers of libhdf5 ---- */
 
 /* h5_vfd - a driver. read and write return 0 or a negative number. */
 struct h5_vfd {

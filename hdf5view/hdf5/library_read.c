@@ -9,7 +9,6 @@
 
 #include "base/core/endian.h"
 #include "base/core/utf8.h"
-#include "hdf5view/hdf5/register_filters_int.h"
 #include "translate/model/value.h"
 
 #include <errno.h>

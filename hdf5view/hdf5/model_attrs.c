@@ -153,14 +153,6 @@ static int attrs_keep(struct attrs_pass *p, const struct value *v, struct ds_att
 	return 0;
 }
 
-static int attrs_push(struct attrs_pass *p, const struct ds_attr *a, struct err *e)
-{
-	if (grow_array(&p->v, &p->cap, p->n + 1, sizeof(*p->v)) < 0)
-		return err_nomem(e);
-	p->v[p->n++] = *a;
-	return 0;
-}
-
 static int attrs_add(struct attrs_pass *p, hid_t attr, const char *name, struct err *e)
 {
 	struct ds_attr a = {.name = name};
@@ -184,7 +176,12 @@ static int attrs_add(struct attrs_pass *p, hid_t attr, const char *name, struct 
 	a.type = v.t.type;
 	a.type.big_endian = false;
 	value_release(&v);
-	return rc < 0 ? rc : attrs_push(p, &a, e);
+	if (rc < 0)
+		return rc;
+	if (grow_array(&p->v, &p->cap, p->n + 1, sizeof(*p->v)) < 0)
+		return err_nomem(e);
+	p->v[p->n++] = a;
+	return 0;
 }
 
 /* read_ints - read an integer attribute of at most max elements; *ret is in the arena. */
@@ -246,8 +243,8 @@ static int read_refs(struct attrs_pass *p, hid_t attr)
 
 static int read_bookkeeping(struct attrs_pass *p, hid_t attr, const char *name, bool *ret_done)
 {
-	static const char *const netcdf[] = {"_nc3_strict", "_NCProperties"};
-	static const char *const silent[] = {"REFERENCE_LIST", "_ARRAY_DIMENSIONS"};
+	static const char *const silent[] = {"REFERENCE_LIST", "_ARRAY_DIMENSIONS",
+					     "_nc3_strict", "_NCProperties"};
 	const int32_t *one = NULL;
 	uint32_t n = 0;
 	int rc;
@@ -266,16 +263,12 @@ static int read_bookkeeping(struct attrs_pass *p, hid_t attr, const char *name, 
 		p->facts->dimid = p->facts->has_dimid ? one[0] : 0;
 		return rc;
 	}
-	for (size_t i = 0; i < ARRAY_LEN(netcdf); i++) {
-		if (strcmp(name, netcdf[i]) == 0) {
-			p->b->netcdf = true;
-			return 0;
-		}
-	}
-	for (size_t i = 0; i < ARRAY_LEN(silent); i++)
-		if (strcmp(name, silent[i]) == 0)
-			return 0;
 	*ret_done = strncasecmp(name, "_nczarr_", 8) == 0;
+	for (size_t i = 0; i < ARRAY_LEN(silent); i++)
+		if (strcmp(name, silent[i]) == 0) {
+			p->b->netcdf |= i >= 2;
+			*ret_done = true;
+		}
 	return 0;
 }
 

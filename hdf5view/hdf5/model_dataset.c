@@ -15,15 +15,6 @@ struct dataset_found {
 	bool null; /* a null dataspace */
 };
 
-/* left_out - add a note, unless the failure ends the opening. */
-static int left_out(struct h5_build *b, const struct ds_array *a, int rc,
-		    const struct err *why, struct err *e)
-{
-	if (h5_fatal(rc))
-		return err_set(e, rc, "%s", why->msg);
-	return h5_mark_unreadable(b, a->group, a->name, why, e);
-}
-
 /* header_space - the extent of a dataset whose files the library must not open. */
 static int header_space(struct h5_build *b, struct dataset_found *f, struct err *e)
 {
@@ -281,8 +272,10 @@ int h5_dataset_add(struct h5_build *b, hid_t id, uint32_t group, uint32_t file, 
 		rc = dataset_read_all(b, &f, &why);
 	h5_id_close(&f.type);
 	h5_id_close(&f.dcpl);
+	if (h5_fatal(rc))
+		return err_set(e, rc, "%s", why.msg);
 	if (rc < 0)
-		return left_out(b, &f.w.a, rc, &why, e);
+		return h5_mark_unreadable(b, group, name, &why, e);
 	if (f.w.facts.dim_only && f.w.own_dim != DS_NONE)
 		return 0;
 	return dataset_add(b, &f, e);

@@ -18,13 +18,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#define BUCKETS 65536u
+
 struct tables {
 	uint32_t *by_addr; /* scales, sorted by file and address */
 	uint32_t *by_id;   /* scales, sorted by dimension number */
 	uint32_t n;
-	uint32_t *hash; /* (group, length, unlimited) to dimension + 1; for phony ones */
-	size_t hash_mask;
-	size_t hashed;
+	/* for phony dimensions, by a hash of group, length and unlimited: the first and the last
+	 * dimension, plus 1; they are linked */
+	uint32_t (*buckets)[2];
 	bool look_alikes; /* some real dimension is called "phony_dim_..." */
 };
 
@@ -91,7 +93,8 @@ static int tables_make(const struct h5_build *b, struct tables *t, struct err *e
 	t->n = (uint32_t)b->n_dims;
 	t->by_addr = alloc_array(t->n, sizeof(*t->by_addr));
 	t->by_id = alloc_array(t->n, sizeof(*t->by_id));
-	if (!t->by_addr || !t->by_id)
+	t->buckets = alloc_array(BUCKETS, sizeof(*t->buckets));
+	if (!t->by_addr || !t->by_id || !t->buckets)
 		return err_nomem(e);
 	for (uint32_t i = 0; i < t->n; i++) {
 		t->by_addr[i] = t->by_id[i] = i;
@@ -186,44 +189,23 @@ static int resolve_named(struct h5_build *b, const struct tables *t, struct h5_b
 
 /* ---- phony dimensions ---- */
 
-static size_t dims_slot_of(const struct tables *t, uint32_t group, uint64_t len, bool unlimited)
+static uint32_t *bucket_of(const struct tables *t, uint32_t group, uint64_t len, bool unlimited)
 {
 	uint64_t h = len * 0x9e3779b97f4a7c15u ^ ((uint64_t)group << 1 | unlimited);
 
 	h ^= h >> 29;
 	h *= 0xbf58476d1ce4e5b9u;
-	return (size_t)(h ^ h >> 32) & t->hash_mask;
+	return t->buckets[(h ^ h >> 32) % BUCKETS];
 }
 
 /* hash_put - add a dimension; later ones of the same kind are found after earlier ones. */
-static void hash_put(const struct h5_build *b, struct tables *t, uint32_t dim)
+static void hash_put(const struct h5_build *b, const struct tables *t, uint32_t dim)
 {
 	const struct ds_dim *d = &b->dims[dim].d;
-	size_t i = dims_slot_of(t, d->group, d->len, d->unlimited);
+	uint32_t *in = bucket_of(t, d->group, d->len, d->unlimited);
 
-	while (t->hash[i])
-		i = (i + 1) & t->hash_mask;
-	t->hash[i] = dim + 1;
-	t->hashed++;
-}
-
-static int hash_room(const struct h5_build *b, struct tables *t, struct err *e)
-{
-	size_t want = 64;
-
-	if (t->hash && t->hashed < (t->hash_mask + 1) / 2)
-		return 0;
-	while (want < 4 * (b->n_dims + 1))
-		want *= 2;
-	free(t->hash);
-	t->hash = alloc_array(want, sizeof(*t->hash));
-	if (!t->hash)
-		return err_nomem(e);
-	t->hash_mask = want - 1;
-	t->hashed = 0;
-	for (uint32_t i = 0; i < b->n_dims; i++)
-		hash_put(b, t, i);
-	return 0;
+	*(in[0] ? &b->dims[in[1] - 1].next : &in[0]) = dim + 1;
+	in[1] = dim + 1;
 }
 
 static bool dims_name_taken(const struct h5_build *b, const struct tables *t, const char *name)
@@ -251,9 +233,7 @@ static int make_phony(struct h5_build *b, struct tables *t, uint32_t group, uint
 	if (!d.d.name)
 		return h5_full(b, e);
 	rc = push_dim(b, &d, ret, e);
-	rc = rc ? rc : hash_room(b, t, e);
-	/* a new table has the new dimension already */
-	if (rc == 0 && t->hashed < b->n_dims)
+	if (rc == 0)
 		hash_put(b, t, *ret);
 	return rc;
 }
@@ -264,17 +244,14 @@ static int phony(struct h5_build *b, struct tables *t, uint32_t group, uint64_t 
 		 bool unlimited, const uint32_t *dims, uint32_t rank, uint32_t *ret,
 		 struct err *e)
 {
-	int rc = hash_room(b, t, e);
+	uint32_t next;
 
-	if (rc < 0)
-		return rc;
-	for (size_t i = dims_slot_of(t, group, len, unlimited); t->hash[i];
-	     i = (i + 1) & t->hash_mask) {
-		uint32_t dim = t->hash[i] - 1;
+	for (uint32_t i = bucket_of(t, group, len, unlimited)[0]; i; i = next) {
+		const uint32_t dim = i - 1;
 		const struct ds_dim *d = &b->dims[dim].d;
-
 		bool used = false;
 
+		next = b->dims[dim].next;
 		for (uint32_t k = 0; k < rank; k++)
 			used |= dims[k] == dim;
 		if (d->group != group || d->len != len || d->unlimited != unlimited || used)
@@ -392,6 +369,8 @@ static int dims_each(struct h5_build *b, struct tables *t, uint32_t **dims, stru
 			dims_set_path(b, w);
 		rc = resolve_named(b, t, w, dims[i], e);
 	}
+	for (uint32_t i = 0; i < b->n_dims && rc == 0; i++)
+		hash_put(b, t, i);
 	rc = rc ? rc : phony_below(b, t, 0, dims, e);
 	for (size_t i = 0; i < b->n_arrays && rc == 0; i++) {
 		if (b->arrays[i].dead)
@@ -410,6 +389,6 @@ int h5_dims_resolve(struct h5_build *b, struct err *e)
 
 	free(t.by_addr);
 	free(t.by_id);
-	free(t.hash);
+	free(t.buckets);
 	return rc;
 }

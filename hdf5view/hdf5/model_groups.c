@@ -53,27 +53,20 @@ static herr_t collect_one(hid_t group NZ_UNUSED, const char *name, const H5L_inf
 static int groups_present(struct h5_build *b, struct groups_link *k, struct err *e)
 {
 	bool mapped = false;
-	const char *name = h5_name(b, k->raw, &mapped), *shown;
+	const char *name = h5_name(b, k->raw, &mapped);
+	const char *shown = name ? ds_name_escape(b->arena, name) : NULL;
 	size_t n;
+	int rc = 0;
 
-	if (!name)
-		return h5_full(b, e);
-	if (mapped) {
-		int rc = h5_note(b, e, "the name of '%s' is not UTF-8 and is read as Latin-1",
-				 name);
-
-		if (rc < 0)
-			return rc;
-	}
-	shown = ds_name_escape(b->arena, name);
 	if (!shown)
 		return h5_full(b, e);
-	if (shown != name) {
-		int rc = h5_note(b, e, "'%s' is shown as '%s'", name, shown);
-
-		if (rc < 0)
-			return rc;
-	}
+	if (mapped)
+		rc = h5_note(b, e, "the name of '%s' is not UTF-8 and is read as Latin-1",
+			     name);
+	if (rc == 0 && shown != name)
+		rc = h5_note(b, e, "'%s' is shown as '%s'", name, shown);
+	if (rc < 0)
+		return rc;
 	n = strlen(shown);
 	if (n == 0 || n > DS_NAME_MAX || strchr(name, '/'))
 		return h5_note(b, e,

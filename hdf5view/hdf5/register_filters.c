@@ -4,8 +4,6 @@
  *
  * libhdf5 does not tell a filter's function which filter it is, so each codec gets a function of
  * its own from a fixed number of them. Only decoding is offered. */
-#include "hdf5view/hdf5/register_filters_int.h"
-
 #include <hdf5.h>
 
 #include "codecs/core/codec.h"
@@ -20,26 +18,22 @@
 static const struct codec_ops *codecs[16];
 static size_t n_codecs, most = CODEC_H5Z_MAX;
 
-static size_t register_filters_run(const struct codec_ops *ops, unsigned flags, size_t n_params,
-				   const unsigned *params, size_t n, size_t *size, void **buf)
-{
-	if (!(flags & H5Z_FLAG_REVERSE))
-		return 0;
-	return codec_h5z(ops, most, flags, n_params, params, n, size, buf);
-}
-
 #define FUNCTION(i)                                                                            \
 	static size_t run_##i(unsigned flags, size_t n_params, const unsigned params[],        \
 			      size_t n, size_t *size, void **buf)                              \
 	{                                                                                      \
-		return register_filters_run(codecs[i], flags, n_params, params, n, size, buf); \
+		return flags & H5Z_FLAG_REVERSE ? codec_h5z(codecs[i], most, flags, n_params,  \
+							    params, n, size, buf)              \
+						: 0;                                           \
 	}
 SLOTS(FUNCTION)
 
 #define NAME(i) run_##i,
 static const H5Z_func_t functions[] = {SLOTS(NAME)};
 
-bool h5_codec_ready(uint32_t h5_id)
+/* h5_codec_ready - let libhdf5 in this process decode a filter with its built-in codec. Returns
+ * whether it now can; false for libhdf5's own filters, and for filters without a built-in codec. */
+static bool h5_codec_ready(uint32_t h5_id)
 {
 	const struct codec_ops *ops;
 	H5Z_class2_t class = {.version = H5Z_CLASS_T_VERS, .decoder_present = 1};
@@ -60,14 +54,6 @@ bool h5_codec_ready(uint32_t h5_id)
 		return false;
 	n_codecs++;
 	return true;
-}
-
-void h5_codecs_ready(void)
-{
-	const struct codec_ops *ops;
-
-	for (size_t i = 0; (ops = codec_at(i)) && !ops->origin; i++)
-		(void)h5_codec_ready(ops->h5_id);
 }
 
 void h5_codecs_max(size_t bytes)
@@ -93,9 +79,11 @@ bool h5_filter_ready(uint32_t h5_id)
 
 void h5_filters_ready(void)
 {
+	const struct codec_ops *ops;
 	uint32_t id;
 
-	h5_codecs_ready();
+	for (size_t i = 0; (ops = codec_at(i)) && !ops->origin; i++)
+		(void)h5_codec_ready(ops->h5_id);
 	for (size_t i = 0; (id = codec_plugins_id(i)); i++)
 		(void)h5_filter_ready(id);
 }

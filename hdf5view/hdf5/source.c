@@ -85,13 +85,10 @@ hid_t h5_fapl(bool lock)
 {
 	hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
 
-	if (fapl >= 0 &&
-	    (H5Pset_fapl_sec2(fapl) < 0 || H5Pset_fclose_degree(fapl, H5F_CLOSE_WEAK) < 0 ||
-	     H5Pset_file_locking(fapl, lock, true) < 0)) {
-		(void)H5Pclose(fapl);
-		return -1;
-	}
-	return fapl;
+	return h5_id_unless(fapl < 0 || H5Pset_fapl_sec2(fapl) < 0 ||
+				    H5Pset_fclose_degree(fapl, H5F_CLOSE_WEAK) < 0 ||
+				    H5Pset_file_locking(fapl, lock, true) < 0,
+			    fapl);
 }
 
 /* source_open_remote - a remote file. That it says of itself that it is being written (superblock
@@ -160,11 +157,8 @@ hid_t h5_lapl(void)
 {
 	hid_t lapl = H5Pcreate(H5P_LINK_ACCESS);
 
-	if (lapl >= 0 && H5Pset_elink_cb(lapl, hdf5_source_refuse, NULL) < 0) {
-		(void)H5Pclose(lapl);
-		return -1;
-	}
-	return lapl;
+	return h5_id_unless(lapl < 0 || H5Pset_elink_cb(lapl, hdf5_source_refuse, NULL) < 0,
+			    lapl);
 }
 
 static int hdf5_source_open_source(const struct source_at *at,

@@ -3,6 +3,7 @@
 #include "hdf5view/hdf5/library.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #if H5_VERSION_GE(1, 13, 0)
 #include <H5FDdevelop.h>
@@ -135,12 +136,39 @@ hid_t h5_vfd_fapl(const struct h5_vfd *v)
 	hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
 	hid_t id = H5FDregister(&driver); /* which copies it */
 
-	if (id < 0 || fapl < 0 || H5Pset_driver(fapl, id, v) < 0) {
-		if (fapl >= 0)
-			(void)H5Pclose(fapl); /* useless without its driver */
-		fapl = H5I_INVALID_HID;
-	}
+	fapl = h5_id_unless(id < 0 || fapl < 0 || H5Pset_driver(fapl, id, v) < 0, fapl);
 	if (id >= 0)
 		(void)H5FDunregister(id); /* the list holds its own reference */
 	return fapl;
+}
+
+/* ---- a read-only driver that reads from a blob ---- */
+
+static uint64_t vfd_blob_size(void *arg)
+{
+	return ((struct blob *)arg)->size;
+}
+
+/* vfd_blob_read - bytes after the end of the file are zeros, as with the library's own drivers. */
+static int vfd_blob_read(void *arg, void *out, size_t n, uint64_t addr)
+{
+	struct blob *b = arg;
+	size_t there = addr < b->size ? (size_t)u64_min(n, b->size - addr) : 0;
+
+	memset((uint8_t *)out + there, 0, n - there);
+	return there > 0 ? blob_read(b, addr, out, there, NULL) : 0;
+}
+
+hid_t h5_blob_fapl(struct blob *b)
+{
+	const struct h5_vfd v = {
+		.name = "nczarrfs remote",
+		.number = 602,
+		.arg = b,
+		.size = vfd_blob_size,
+		.read = vfd_blob_read,
+	};
+	hid_t fapl = b ? h5_vfd_fapl(&v) : H5I_INVALID_HID;
+
+	return h5_id_unless(fapl >= 0 && H5Pset_fclose_degree(fapl, H5F_CLOSE_WEAK) < 0, fapl);
 }

@@ -52,15 +52,18 @@ static bool server_take(int sock, void *out, size_t n)
 	return child_take(sock, out, n, INT64_MAX) == CHILD_TAKEN;
 }
 
-/* server_want - prefetch a range, clipped to the file. */
-static void server_want(struct blob_proxy_server *f, uint64_t off, uint64_t len)
+/* server_want - prefetch n ranges, clipped to the file. */
+static void server_want(struct blob_proxy_server *f, struct blob_part *p, size_t n)
 {
-	struct blob_part p = {.off = off};
+	const uint64_t size = f->blob->size;
+	size_t some = 0;
 
-	if (off >= f->blob->size || len == 0)
-		return;
-	p.len = u64_min(len, f->blob->size - off);
-	blob_want(f->blob, &p, 1);
+	for (size_t i = 0; i < n; i++)
+		if (p[i].off < size && p[i].len > 0)
+			p[some++] = (struct blob_part){p[i].off,
+						       u64_min(p[i].len, size - p[i].off)};
+	if (some)
+		blob_want(f->blob, p, some);
 }
 
 /* want_first - prefetch the places that usually hold a file's metadata. */
@@ -73,14 +76,15 @@ static void want_first(struct blob_proxy_server *f)
 		p[0].len = HEAD_BYTES;
 		p[1] = (struct blob_part){size - TAIL_BYTES, TAIL_BYTES};
 	}
-	blob_want(f->blob, p, p[1].len ? 2 : 1);
 	f->prefetch_end = p[0].len;
+	server_want(f, p, ARRAY_LEN(p));
 }
 
 /* server_want_on - prefetch after a read that continues the last one. */
 static void server_want_on(struct blob_proxy_server *f, uint64_t off, uint64_t len)
 {
 	bool on = off >= f->next && off - f->next <= PREFETCH_LEAST;
+	struct blob_part p;
 
 	f->next = off + len;
 	if (!on) {
@@ -90,8 +94,9 @@ static void server_want_on(struct blob_proxy_server *f, uint64_t off, uint64_t l
 	if (f->next + f->ahead / 2 < f->prefetch_end)
 		return;
 	f->ahead = u64_min(u64_max(2 * f->ahead, PREFETCH_LEAST), PREFETCH_MOST);
-	server_want(f, u64_max(f->next, f->prefetch_end), f->ahead);
-	f->prefetch_end = u64_max(f->next, f->prefetch_end) + f->ahead;
+	p = (struct blob_part){u64_max(f->next, f->prefetch_end), f->ahead};
+	f->prefetch_end = p.off + p.len;
+	server_want(f, &p, 1);
 }
 
 static bool server_answer(struct blob_proxy_server *f, int rc, const void *data, size_t n)
@@ -131,18 +136,10 @@ static bool do_read(struct blob_proxy_server *f, const struct blob_proxy_request
 static bool do_want(struct blob_proxy_server *f, uint32_t n)
 {
 	struct blob_part p[BLOB_PROXY_PARTS_MAX];
-	size_t some = 0;
 
 	if (n == 0 || n > BLOB_PROXY_PARTS_MAX || !server_take(f->sock, p, n * sizeof(*p)))
 		return false;
-	for (uint32_t i = 0; i < n; i++) {
-		if (p[i].off >= f->blob->size || p[i].len == 0)
-			continue;
-		p[some].off = p[i].off;
-		p[some++].len = u64_min(p[i].len, f->blob->size - p[i].off);
-	}
-	if (some)
-		blob_want(f->blob, p, some);
+	server_want(f, p, n);
 	return true;
 }
 

@@ -16,7 +16,7 @@
 
 #define ISOLATED_BASE                                                                          \
 	((uint64_t)2 << 30) /* address space: the library's own, and strings of a GiB */
-#define PLACE_TRIES 3 /* addresses to try: one may be in use in the other process */
+#define PLACE_TRIES 3       /* addresses to try: one may be in use in the other process */
 
 static uint8_t *arena_of(struct isolated_model *m)
 {
@@ -343,14 +343,6 @@ static int isolated_source_settle(struct isolated *g, struct err *e)
 	return isolated_verify(g->kind, g->region, used, g->opts.max_chunk_bytes, e);
 }
 
-/* ask_anew - with fresh memory. */
-static int ask_anew(struct isolated *g, struct err *e)
-{
-	int rc = make_region(g, e);
-
-	return rc == 0 ? isolated_source_ask(g, e) : rc;
-}
-
 /* open_model - let a child build the model, verify it, take it over. */
 static int open_model(struct isolated *g, struct err *e)
 {
@@ -359,13 +351,13 @@ static int open_model(struct isolated *g, struct err *e)
 	int rc = -EADDRINUSE;
 
 	for (size_t i = 0; rc == -EADDRINUSE && i < PLACE_TRIES; i++) {
-		rc = ask_anew(g, e);
-		while (rc > 0) { /* at most twice: each kind of retry is requested once */
+		do { /* at most three times: each kind of retry is requested once */
 			g->plugins |= rc == RETRY_WITH_PLUGINS;
 			g->again |= rc == RETRY_NOMEM;
 			isolated_source_shm_release(g);
-			rc = ask_anew(g, e);
-		}
+			rc = make_region(g, e);
+			rc = rc ? rc : isolated_source_ask(g, e);
+		} while (rc > 0);
 		if (rc == -EADDRINUSE) { /* keep this region, so that the next one gets another
 					  * address */
 			taken[i] = g->region;
@@ -474,21 +466,17 @@ int isolated_fd(struct source *s, uint32_t blob)
 	return blob == 0 ? isolated_of(s)->fd : -1;
 }
 
-static int check_remote(struct isolated *g, bool remote, struct err *e)
+/* isolated_ask_file - whether the file was changed; remote: ask a remote server. */
+static int isolated_ask_file(struct isolated *g, bool remote, struct err *e)
 {
-	return blob_check(g->origin ? g->origin : g->blob, remote, e);
-}
-
-int isolated_check(struct source *s, struct err *e)
-{
-	const struct stat *was = &s->ds.st;
+	const struct stat *was = &g->base.ds.st;
 	struct stat now;
 
-	if (atomic_load_explicit(&isolated_of(s)->held, memory_order_acquire))
+	if (!remote && atomic_load_explicit(&g->held, memory_order_acquire))
 		return 0;
-	if (isolated_remote(isolated_of(s)) || isolated_of(s)->origin)
-		return check_remote(isolated_of(s), false, e);
-	if (fstat(isolated_of(s)->fd, &now) < 0)
+	if (isolated_remote(g) || g->origin)
+		return blob_check(g->origin ? g->origin : g->blob, remote, e);
+	if (fstat(g->fd, &now) < 0)
 		return err_sys(e, errno, "the source file");
 	if (now.st_size != was->st_size || now.st_mtim.tv_sec != was->st_mtim.tv_sec ||
 	    now.st_mtim.tv_nsec != was->st_mtim.tv_nsec)
@@ -496,11 +484,16 @@ int isolated_check(struct source *s, struct err *e)
 	return 0;
 }
 
+int isolated_check(struct source *s, struct err *e)
+{
+	return isolated_ask_file(isolated_of(s), false, e);
+}
+
 int isolated_poll(struct source *s, struct err *e)
 {
-	return isolated_remote(isolated_of(s)) || isolated_of(s)->origin
-		       ? check_remote(isolated_of(s), true, e)
-		       : isolated_check(s, e);
+	struct isolated *g = isolated_of(s);
+
+	return isolated_ask_file(g, isolated_remote(g) || g->origin, e);
 }
 
 int isolated_read_stored(struct source *s, uint32_t array NZ_UNUSED, uint64_t linear NZ_UNUSED,

@@ -151,8 +151,9 @@ static int read_tail(struct h5_journal *j, uint8_t *out, size_t n, uint64_t off,
 	return there > 0 ? io_pread(j->fd, out, there, off, e) : 0;
 }
 
-int journal_read(struct h5_journal *j, void *out, size_t n, uint64_t off)
+int journal_read(void *arg, void *out, size_t n, uint64_t off)
 {
+	struct h5_journal *j = arg;
 	struct err e = ERR_INIT;
 	size_t below = off < j->head.end ? (size_t)u64_min(n, j->head.end - off) : 0;
 	uint8_t *to = out;
@@ -179,8 +180,9 @@ static int write_tail(struct h5_journal *j, const uint8_t *data, size_t n, uint6
 	return rc;
 }
 
-int journal_write(struct h5_journal *j, const void *data, size_t n, uint64_t off)
+int journal_write(void *arg, const void *data, size_t n, uint64_t off)
 {
+	struct h5_journal *j = arg;
 	struct err e = ERR_INIT;
 	size_t below = off < j->head.end ? (size_t)u64_min(n, j->head.end - off) : 0;
 	const uint8_t *from = data;

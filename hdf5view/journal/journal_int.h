@@ -173,9 +173,9 @@ struct h5_journal {
 	struct err why;       /* code != 0: the driver failed */
 };
 
-/* journal_read, journal_write - for the driver: read and write any place of the new file. A
- * failure is recorded. */
-int journal_read(struct h5_journal *j, void *out, size_t n, uint64_t off) NZ_MUST_USE;
-int journal_write(struct h5_journal *j, const void *data, size_t n, uint64_t off) NZ_MUST_USE;
+/* journal_read, journal_write - for the driver (struct h5_vfd): read and write any place of the new
+ * file of the h5_journal at arg. A failure is recorded. */
+int journal_read(void *arg, void *out, size_t n, uint64_t off) NZ_MUST_USE;
+int journal_write(void *arg, const void *data, size_t n, uint64_t off) NZ_MUST_USE;
 
 #endif

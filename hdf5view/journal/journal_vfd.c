@@ -27,16 +27,6 @@ static uint64_t journal_vfd_size(void *arg)
 	return ((struct h5_journal *)arg)->eof;
 }
 
-static int journal_vfd_read(void *arg, void *out, size_t n, uint64_t off)
-{
-	return journal_read(arg, out, n, off);
-}
-
-static int journal_vfd_write(void *arg, const void *data, size_t n, uint64_t off)
-{
-	return journal_write(arg, data, n, off);
-}
-
 static void journal_vfd_truncate(void *arg, uint64_t size)
 {
 	struct h5_journal *j = arg;
@@ -55,8 +45,8 @@ hid_t h5_journal_fapl(struct h5_journal *j)
 		.open = journal_vfd_open,
 		.close = journal_vfd_close,
 		.size = journal_vfd_size,
-		.read = journal_vfd_read,
-		.write = journal_vfd_write,
+		.read = journal_read,
+		.write = journal_write,
 		.truncate = journal_vfd_truncate,
 	};
 

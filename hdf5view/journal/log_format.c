@@ -22,116 +22,86 @@
 static const char head_magic[] = "NZJOURN\n";
 static const char commit_magic[] = "NZCOMMT\n";
 
+/* log_field - a number of a record, little-endian. */
+struct log_field {
+	size_t at, len; /* in the structure */
+};
+
+#define FIELD(type, x)                                                                         \
+	{                                                                                      \
+		offsetof(struct type, x), sizeof(((struct type *)NULL)->x)                     \
+	}
+
+/* The fields of both records, after 16 bytes of magic and version and 16 of the id. */
+static const struct log_field head_fields[] = {
+	FIELD(journal_head, ino),      FIELD(journal_head, dev),
+	FIELD(journal_head, end),      FIELD(journal_head, mtime_s),
+	FIELD(journal_head, mtime_ns), FIELD(journal_head, super),
+	FIELD(journal_head, super_crc)};
+static const struct log_field commit_fields[] = {
+	FIELD(journal_commit, end),     FIELD(journal_commit, new_end),
+	FIELD(journal_commit, size),    FIELD(journal_commit, n_slots),
+	FIELD(journal_commit, n_pages), FIELD(journal_commit, table_crc)};
+
 static void log_format_put(uint8_t **p, uint64_t v, size_t n)
 {
 	put_le(*p, v, n);
 	*p += n;
 }
 
-/* The last four bytes of a record are the checksum of those before. */
-static void seal(uint8_t *out)
+/* record_put - write a record; v begins with its id. The last four bytes are the checksum of those
+ * before. */
+static void record_put(const char magic[8], const void *v, const struct log_field *f, size_t n,
+		       uint8_t out[JOURNAL_RECORD])
 {
-	uint8_t *end = out + JOURNAL_RECORD - 4;
+	uint8_t *p = out + 32;
 
-	log_format_put(&end, codec_crc32c_sum(0, out, JOURNAL_RECORD - 4), 4);
+	memset(out, 0, JOURNAL_RECORD);
+	memcpy(out, magic, 8);
+	out[8] = VERSION;
+	memcpy(out + 16, v, 16);
+	for (size_t i = 0; i < n; i++)
+		log_format_put(
+			&p, get_uint((const uint8_t *)v + f[i].at, f[i].len, HOST_BIG_ENDIAN),
+			f[i].len);
+	put_le32(out + JOURNAL_RECORD - 4, codec_crc32c_sum(0, out, JOURNAL_RECORD - 4));
 }
 
-static bool sealed(const uint8_t *in, const char magic[8])
+static bool record_get(const uint8_t in[JOURNAL_RECORD], const char magic[8], void *ret,
+		       const struct log_field *f, size_t n)
 {
-	struct slice end = slice_of(in + JOURNAL_RECORD - 4, 4);
+	const uint8_t *p = in + 32;
 
-	return memcmp(in, magic, 8) == 0 &&
-	       rd_le32(&end) == codec_crc32c_sum(0, in, JOURNAL_RECORD - 4);
+	if (memcmp(in, magic, 8) != 0 || get_le32(in + 8) != VERSION ||
+	    get_le32(in + JOURNAL_RECORD - 4) != codec_crc32c_sum(0, in, JOURNAL_RECORD - 4))
+		return false;
+	memcpy(ret, in + 16, 16);
+	for (size_t i = 0; i < n; p += f[i++].len)
+		put_uint((uint8_t *)ret + f[i].at, get_le(p, f[i].len), f[i].len,
+			 HOST_BIG_ENDIAN);
+	return true;
 }
 
 void journal_head_put(const struct journal_head *h, uint8_t out[JOURNAL_RECORD])
 {
-	uint8_t *p = out + 16;
-
-	memset(out, 0, JOURNAL_RECORD);
-	memcpy(out, head_magic, 8);
-	out[8] = VERSION;
-	memcpy(p, h->id, 16);
-	p += 16;
-	log_format_put(&p, h->ino, 8);
-	log_format_put(&p, h->dev, 8);
-	log_format_put(&p, h->end, 8);
-	log_format_put(&p, (uint64_t)h->mtime_s, 8);
-	log_format_put(&p, (uint64_t)h->mtime_ns, 8);
-	log_format_put(&p, h->super, 8);
-	log_format_put(&p, h->super_crc, 4);
-	seal(out);
-}
-
-/* Magic, version, zeros: false for a version that is not known. */
-static bool begins(struct slice *s)
-{
-	uint32_t version;
-
-	rd_skip(s, 8);
-	version = rd_le32(s);
-	rd_skip(s, 4);
-	return version == VERSION;
-}
-
-static void get_id(struct slice *s, uint8_t id[16])
-{
-	const uint8_t *p = rd_bytes(s, 16);
-
-	if (p)
-		memcpy(id, p, 16);
+	record_put(head_magic, h, head_fields, ARRAY_LEN(head_fields), out);
 }
 
 bool journal_head_get(const uint8_t in[JOURNAL_RECORD], struct journal_head *ret)
 {
-	struct slice s = slice_of(in, JOURNAL_RECORD);
-
-	if (!sealed(in, head_magic) || !begins(&s))
-		return false;
-	get_id(&s, ret->id);
-	ret->ino = rd_le64(&s);
-	ret->dev = rd_le64(&s);
-	ret->end = rd_le64(&s);
-	ret->mtime_s = (int64_t)rd_le64(&s);
-	ret->mtime_ns = (int64_t)rd_le64(&s);
-	ret->super = rd_le64(&s);
-	ret->super_crc = rd_le32(&s);
-	return slice_ok(&s) && ret->end <= INT64_MAX;
+	return record_get(in, head_magic, ret, head_fields, ARRAY_LEN(head_fields)) &&
+	       ret->end <= INT64_MAX;
 }
 
 void journal_commit_put(const struct journal_commit *c, uint8_t out[JOURNAL_RECORD])
 {
-	uint8_t *p = out + 16;
-
-	memset(out, 0, JOURNAL_RECORD);
-	memcpy(out, commit_magic, 8);
-	out[8] = VERSION;
-	memcpy(p, c->id, 16);
-	p += 16;
-	log_format_put(&p, c->end, 8);
-	log_format_put(&p, c->new_end, 8);
-	log_format_put(&p, c->size, 8);
-	log_format_put(&p, c->n_slots, 8);
-	log_format_put(&p, c->n_pages, 8);
-	log_format_put(&p, c->table_crc, 4);
-	seal(out);
+	record_put(commit_magic, c, commit_fields, ARRAY_LEN(commit_fields), out);
 }
 
 bool journal_commit_get(const uint8_t in[JOURNAL_RECORD], struct journal_commit *ret)
 {
-	struct slice s = slice_of(in, JOURNAL_RECORD);
-
-	if (!sealed(in, commit_magic) || !begins(&s))
-		return false;
-	get_id(&s, ret->id);
-	ret->end = rd_le64(&s);
-	ret->new_end = rd_le64(&s);
-	ret->size = rd_le64(&s);
-	ret->n_slots = rd_le64(&s);
-	ret->n_pages = rd_le64(&s);
-	ret->table_crc = rd_le32(&s);
-	return slice_ok(&s) && ret->size <= INT64_MAX &&
-	       ret->size == u64_max(ret->end, ret->new_end) &&
+	return record_get(in, commit_magic, ret, commit_fields, ARRAY_LEN(commit_fields)) &&
+	       ret->size <= INT64_MAX && ret->size == u64_max(ret->end, ret->new_end) &&
 	       ret->n_slots <= JOURNAL_SLOTS_MAX && ret->n_pages <= ret->n_slots;
 }
 

@@ -100,6 +100,13 @@ uint32_t nc_rank(const struct ds_array *a)
 	return a->rank + (a->type.kind == DT_STRING && a->type.size > 1);
 }
 
+uint32_t nc_axis_dim(const struct nc_model *m, uint32_t array, uint32_t axis)
+{
+	const struct ds_array *a = &m->ds->arrays[array];
+
+	return axis < a->rank ? a->dims[axis] : m->arrays[array].text_dim;
+}
+
 /* one_byte - whether all bytes of a fill value are equal, so that characters can express it. */
 static bool one_byte(const struct ds_array *a)
 {
@@ -201,28 +208,11 @@ static int schema_hide(struct nc_model *m, struct plan *plans, uint32_t i,
 	return -EOPNOTSUPP;
 }
 
-/* schema_decoded - plan a source that cannot list chunks. The sizes of its encoded chunks are
- * unknown, but a file states them all, so all chunks are shown decoded, including those that were
- * never written. */
-static int schema_decoded(struct nc_model *m, const struct plan *plans, bool rules,
-			  struct err *e)
-{
-	bool any = rules;
-
-	for (uint32_t i = 0; i < m->ds->n_arrays; i++)
-		any = any || (plans[i].kind == PLAN_DECODE && m->ds->arrays[i].chain.n > 0);
-	if (any && nc_note(m, 0, DS_NONE,
-			   "the server cannot list chunks, so their sizes are unknown: chunks "
-			   "are served uncompressed") < 0)
-		return err_nomem(e);
-	return 0;
-}
-
 static int decide_shown(struct nc_model *m, struct plan *plans,
 			const struct plan_policy *policy, struct err *e)
 {
 	const struct plan_policy plain = {.filter = PLAN_NONE, .quant = policy->quant};
-	const bool rules = policy->rules != NULL;
+	bool any = policy->rules != NULL;
 	int rc = 0;
 
 	policy = m->unlisted ? &plain : policy;
@@ -243,7 +233,17 @@ static int decide_shown(struct nc_model *m, struct plan *plans,
 		if (!m->arrays[i].name)
 			rc = nc_full(m, e);
 	}
-	return rc || !m->unlisted ? rc : schema_decoded(m, plans, rules, e);
+	/* the sizes of encoded chunks are unknown, but a file states them all, so all chunks are
+	 * shown decoded, including those that were never written */
+	for (uint32_t i = 0; i < m->ds->n_arrays; i++)
+		any |= plans[i].kind == PLAN_DECODE && m->ds->arrays[i].chain.n > 0;
+	if (!rc && m->unlisted && any &&
+	    nc_note(m, 0, DS_NONE,
+		    "the server cannot list chunks, so their sizes are unknown: chunks are "
+		    "served "
+		    "uncompressed") < 0)
+		rc = err_nomem(e);
+	return rc;
 }
 
 /* ---- storage ---- */
@@ -316,18 +316,6 @@ static int name_groups(struct nc_model *m, struct err *e)
 	return 0;
 }
 
-/* schema_dim_names - gather dimension names, to look up whether a group has one. */
-static int schema_dim_names(struct nc_model *m, struct err *e)
-{
-	for (uint32_t d = 0; d < m->ds->n_dims; d++) {
-		const struct ds_dim *x = &m->ds->dims[d];
-
-		if (nc_names_add(&m->names, NC_SCOPE_DIMS | x->group, x->name, d) == -ENOMEM)
-			return err_nomem(e);
-	}
-	return 0;
-}
-
 /* link_of - the dataset's name. netCDF's prefix marks a variable that has the name of a dimension
  * without being its coordinate variable. */
 static const char *link_of(struct nc_model *m, uint32_t i)
@@ -372,17 +360,6 @@ static int name_arrays(struct nc_model *m, struct err *e)
 
 /* ---- all of it ---- */
 
-static int decide_types(struct nc_model *m, struct err *e)
-{
-	int rc = 0;
-
-	for (uint32_t i = 0; i < m->ds->n_arrays && !rc; i++)
-		if (m->arrays[i].name)
-			rc = nc_type_need(m, m->ds->arrays[i].group, &m->ds->arrays[i].type,
-					  m->arrays[i].name, &m->arrays[i].type, e);
-	return rc;
-}
-
 static int decide_attrs(struct nc_model *m, struct err *e)
 {
 	int rc = 0;
@@ -398,8 +375,13 @@ static int decide_attrs(struct nc_model *m, struct err *e)
 
 static int schema_name_all(struct nc_model *m, struct err *e)
 {
-	int rc = schema_dim_names(m, e);
+	int rc = 0;
 
+	/* to look up whether a group has a dimension of a name */
+	for (uint32_t d = 0; d < m->ds->n_dims && !rc; d++)
+		if (nc_names_add(&m->names, NC_SCOPE_DIMS | m->ds->dims[d].group,
+				 m->ds->dims[d].name, d) == -ENOMEM)
+			rc = err_nomem(e);
 	rc = rc ? rc : name_groups(m, e);
 	nc_dims_scales(m);
 	rc = rc ? rc : name_arrays(m, e);
@@ -414,7 +396,10 @@ static int schema_decide(struct nc_model *m, struct plan *plans,
 
 	rc = rc ? rc : decide_shown(m, plans, policy, e);
 	rc = rc ? rc : schema_name_all(m, e);
-	rc = rc ? rc : decide_types(m, e);
+	for (uint32_t i = 0; i < m->ds->n_arrays && !rc; i++)
+		if (m->arrays[i].name)
+			rc = nc_type_need(m, m->ds->arrays[i].group, &m->ds->arrays[i].type,
+					  m->arrays[i].name, &m->arrays[i].type, e);
 	rc = rc ? rc : decide_attrs(m, e);
 	if (rc)
 		return rc;

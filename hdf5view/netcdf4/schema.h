@@ -8,6 +8,7 @@
 #ifndef HDF5VIEW_NETCDF4_SCHEMA_H
 #define HDF5VIEW_NETCDF4_SCHEMA_H
 
+#include "base/core/map.h"
 #include "hdf5view/netcdf4/netcdf4.h"
 
 #define NC_NAME_LIMIT 256    /* bytes of a name: NC_MAX_NAME */
@@ -19,23 +20,22 @@
 
 /* nc_names - the names in use, by scope: a group's ordinal, or a special scope. */
 struct nc_name {
+	struct link link;
 	uint32_t scope;
 	uint32_t value;    /* the user's */
 	uint32_t next;     /* next suffix to try for this name */
-	uint32_t hash;
-	const char *name;  /* NULL: free slot */
+	const char *name;
 };
 
 struct nc_names {
-	struct nc_name *slots;
-	size_t n, cap;     /* cap: 0 or a power of two */
+	struct map map;
 };
 
 #define NC_SCOPE_DIMS 0x80000000 /* ORed to a group: names of its dimensions */
 #define NC_SCOPE_STRINGS UINT32_MAX /* lengths of the last dimensions of strings */
 
 void nc_names_release(struct nc_names *t);
-/* nc_names_find - look up a name; NULL: none. Borrowed until the next addition. */
+/* nc_names_find - look up a name; NULL: none. Borrowed. */
 struct nc_name *nc_names_find(const struct nc_names *t, uint32_t scope, const char *name);
 /* nc_names_add - add a name, which is borrowed. Returns 0, -EEXIST (nothing changed), -ENOMEM. */
 int nc_names_add(struct nc_names *t, uint32_t scope, const char *name, uint32_t value);
@@ -147,6 +147,8 @@ int nc_full(const struct nc_model *m, struct err *e);
  * of its HDF5 dataspace. */
 uint32_t nc_elem(const struct ds_array *a);
 uint32_t nc_rank(const struct ds_array *a);
+/* nc_axis_dim - the dimension of an axis of an array's dataset, or DS_NONE. */
+uint32_t nc_axis_dim(const struct nc_model *m, uint32_t array, uint32_t axis);
 /* nc_fill - whether an array of fixed-size elements has an HDF5 fill value. */
 bool nc_fill(const struct ds_array *a);
 
@@ -282,6 +284,12 @@ int nc_h5_attrs(const struct nc_builder *b, hid_t obj, const struct nc_attrs *at
 int nc_h5_attr_text(hid_t obj, const char *name, const char *text, size_t n, bool utf8);
 int nc_h5_attr_raw(hid_t obj, const char *name, hid_t type, uint64_t n, const void *values);
 
+/* nc_ascii - whether a string is ASCII. nc_texts - n strings with NULs for the library, then NULL;
+ * new (nc_texts_free); NULL if memory is short. */
+bool nc_ascii(const struct ds_text *t);
+char **nc_texts(const struct ds_text *t, uint64_t n);
+void nc_texts_free(char **list);
+
 /* nc_h5_make_type - make type i under its name in its group; the types that it uses exist. An
  * equal type of that name is reused. Returns 0; -1; -EEXIST another object has the name. */
 int nc_h5_make_type(struct nc_builder *b, uint32_t i);
@@ -312,19 +320,6 @@ int nc_h5_scales(struct nc_builder *b, struct err *e) NZ_MUST_USE;
 void nc_chunk_limit(uint32_t rank, uint64_t elem, uint64_t max, hsize_t *chunk);
 /* nc_strings_chunk - chunk lengths for an array of strings that needs chunked storage. */
 void nc_strings_chunk(const struct ds_array *a, hsize_t *ret);
-/* nc_strings - reads all variable-length elements of arrays, for a writer. */
-struct nc_strings {
-	struct source *source;
-	uint64_t bytes, max_bytes; /* of the file: so far, limit */
-	/* write - write t->pieces to the file and update t->bytes. -EBADMSG: a piece is damaged */
-	int (*write)(struct nc_strings *t, uint32_t array, struct err *e);
-	struct buf raw, pieces;    /* of one chunk; struct nc_piece entries, each with its bytes */
-};
-
-/* nc_strings_read - read the elements of one array. If the source cannot read them, the array is
- * broken, which is not an error: *ret_broken is the reason, owned; otherwise it is NULL. */
-int nc_strings_read(struct nc_strings *t, uint32_t array, char **ret_broken,
-		    struct err *e) NZ_MUST_USE;
 /* nc_frames - the elements of a chunk without a fixed size, in the library's form. */
 struct nc_frames {
 	const struct ds_array *a;

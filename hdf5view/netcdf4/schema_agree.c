@@ -46,10 +46,7 @@ static hid_t schema_agree_describe(const struct ds_array *a, const struct codec_
 			ok = H5Pset_filter(dcpl, (H5Z_filter_t)s->h5_id, H5Z_FLAG_MANDATORY,
 					   s->n_params, s->params) >= 0;
 	}
-	if (ok)
-		return dcpl;
-	h5_id_close(&dcpl);
-	return -1;
+	return h5_id_unless(!ok, dcpl);
 }
 
 /* schema_agree_stored - whether a dataset has a filter with these parameters. */

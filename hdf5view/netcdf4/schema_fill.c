@@ -5,101 +5,48 @@
  * The attribute may have another type (a Zarr store's JSON has 0 for a variable of doubles). It is
  * converted if that gives the same number, or the nearest float. Otherwise it could not equal any
  * element, and is left out. */
-#include "base/core/half.h"
 #include "hdf5view/netcdf4/schema.h"
+#include "translate/model/value.h"
 
 #include <string.h>
 
 static bool schema_fill_is_number(const struct dtype *t)
 {
-	return t->kind == DT_INT || t->kind == DT_UINT || t->kind == DT_FLOAT ||
-	       t->kind == DT_BOOL;
+	return value_is_number(t) || t->kind == DT_BOOL;
 }
 
-/* number - a value of any numeric type. */
-struct number {
-	bool is_float, negative;
+/* schema_fill_store - store a number of one type as another, both in host byte order. Returns false
+ * if it does not fit. */
+static bool schema_fill_store(const struct dtype *from, const uint8_t *p,
+			      const struct dtype *to, uint8_t *out)
+{
+	struct num_type f = value_num(from), t = value_num(to);
+	const unsigned int bits = 8 * to->size;
+	bool negative;
+	uint64_t u; /* two's complement */
 	double d;
-	uint64_t u; /* the bits of a whole number, two's complement */
-};
 
-/* schema_fill_load - load one value in host byte order. */
-static struct number schema_fill_load(const struct dtype *t, const uint8_t *p)
-{
-	struct number v = {.is_float = t->kind == DT_FLOAT};
-	union {
-		uint8_t u8;
-		uint16_t u16;
-		uint32_t u32;
-		uint64_t u64;
-		float f;
-		double d;
-	} x = {0};
-
-	memcpy(&x, p, t->size <= sizeof(x) ? t->size : sizeof(x));
-	if (v.is_float)
-		v.d = t->size == 2 ? half_to_double(x.u16) : t->size == 4 ? (double)x.f : x.d;
-	else
-		v.u = t->size == 1 ? x.u8 : t->size == 2 ? x.u16 : t->size == 4 ? x.u32 : x.u64;
-	if (t->kind == DT_INT && t->size < 8 && v.u >> (8 * t->size - 1) & 1)
-		v.u |= ~(uint64_t)0 << 8 * t->size;
-	v.negative = t->kind == DT_INT && v.u >> 63;
-	return v;
-}
-
-/* schema_fill_whole - the value as a whole number; false if it is not one of 64 bits. */
-static bool schema_fill_whole(struct number *v)
-{
-	if (!v->is_float)
-		return true;
-	if (!(v->d >= -0x1p63 && v->d < 0x1p64))
-		return false;
-	v->negative = v->d < 0;
-	v->u = v->negative ? (uint64_t)(int64_t)v->d : (uint64_t)v->d;
-	v->is_float = false;
-	return (v->negative ? (double)(int64_t)v->u : (double)v->u) == v->d;
-}
-
-/* schema_fill_store - store the value as type t, host byte order. Returns false if it does not
- * fit. */
-static bool schema_fill_store(struct number v, const struct dtype *t, uint8_t *out)
-{
-	unsigned int bits = 8 * t->size;
-	bool fits;
-	double d = v.is_float ? v.d : v.negative ? (double)(int64_t)v.u : (double)v.u;
-	union {
-		uint8_t u8;
-		uint16_t u16;
-		uint32_t u32;
-		uint64_t u64;
-		float f;
-		double d;
-	} x = {0};
-
-	if (t->kind == DT_FLOAT) {
-		if (t->size == 8)
-			x.d = d;
-		else
-			x.f = (float)d;
-		memcpy(out, &x, t->size);
+	f.big = t.big = HOST_BIG_ENDIAN;
+	num_load_real(f, p, 1, &d);
+	if (to->kind == DT_FLOAT) {
+		num_store_real(t, 8, &d, 1, out);
 		return true;
 	}
-	if (!schema_fill_whole(&v))
+	if (from->kind == DT_FLOAT) {
+		if (!(d >= -0x1p63 && d < 0x1p64))
+			return false;
+		negative = d < 0;
+		u = negative ? (uint64_t)(int64_t)d : (uint64_t)d;
+		if ((negative ? (double)(int64_t)u : (double)u) != d)
+			return false;
+	} else {
+		num_load_bits(f, p, 1, &u);
+		negative = from->kind == DT_INT && u >> 63;
+	}
+	if (to->kind == DT_INT ? u >> (bits - 1) != (negative ? ~(uint64_t)0 >> (bits - 1) : 0)
+			       : negative || (bits < 64 && u >> bits != 0))
 		return false;
-	if (t->kind == DT_INT)
-		fits = v.u >> (bits - 1) == (v.negative ? ~(uint64_t)0 >> (bits - 1) : 0);
-	else
-		fits = !v.negative && (bits == 64 || v.u >> bits == 0);
-	if (!fits)
-		return false;
-	x.u64 = v.u;
-	if (t->size == 1)
-		x.u8 = (uint8_t)v.u;
-	else if (t->size == 2)
-		x.u16 = (uint16_t)v.u;
-	else if (t->size == 4)
-		x.u32 = (uint32_t)v.u;
-	memcpy(out, &x, t->size);
+	num_store_bits(t, false, &u, 1, out);
 	return true;
 }
 
@@ -136,7 +83,7 @@ static int fill_number(struct nc_model *m, const struct ds_array *a, const struc
 		at->type.size = 4; /* netCDF's presentation of half floats */
 	if (at->type.kind == DT_BOOL)
 		at->type.kind = DT_INT;
-	if (!schema_fill_store(schema_fill_load(&src->type, src->data), &at->type, value)) {
+	if (!schema_fill_store(&src->type, src->data, &at->type, value)) {
 		*ret_why = "is left out: its value does not fit the variable's type";
 		return 0;
 	}

@@ -6,6 +6,7 @@
  * look like a result are escaped as well, so two names never become equal. A result that is too
  * long is truncated and ends in a hash of the name. */
 #include "base/core/hash.h"
+#include "base/core/utf8.h"
 #include "hdf5view/netcdf4/schema.h"
 
 #include <stdio.h>
@@ -62,8 +63,7 @@ static const char *names_cut(struct arena *a, const char *name, size_t limit)
 		return NULL;
 	for (const char *p = name; *p; p++)
 		sum = (sum ^ (unsigned char)*p) * 16777619U;
-	while (n > 0 && ((unsigned char)name[n] & 0xc0) == 0x80)
-		n--; /* not inside a character */
+	n = utf8_prefix(name, n); /* not inside a character */
 	(void)snprintf(out, limit + 1, "%.*s~%08x", (int)n, name, sum);
 	return out;
 }
@@ -100,67 +100,38 @@ const char *nc_escape(struct arena *a, const char *name, size_t limit)
 
 void nc_names_release(struct nc_names *t)
 {
-	free(t->slots);
-	*t = (struct nc_names){0};
-}
-
-static uint32_t names_hash_of(uint32_t scope, const char *name)
-{
-	const uint64_t h = hash_text(HASH_SEED ^ scope, name);
-
-	return (uint32_t)(h ^ h >> 32);
-}
-
-/* names_slot_of - the slot of a name, or the free slot for it. The table has a free
- * slot. */
-static struct nc_name *names_slot_of(const struct nc_names *t, uint32_t scope, const char *name,
-				     uint32_t hash)
-{
-	size_t i = hash & (t->cap - 1);
-
-	while (t->slots[i].name && (t->slots[i].hash != hash || t->slots[i].scope != scope ||
-				    strcmp(t->slots[i].name, name) != 0))
-		i = (i + 1) & (t->cap - 1);
-	return &t->slots[i];
+	for (struct link *l = map_walk(&t->map, NULL), *next; l; l = next) {
+		next = map_walk(&t->map, l);
+		free(CONTAINER_OF(l, struct nc_name, link));
+	}
+	map_free(&t->map);
 }
 
 struct nc_name *nc_names_find(const struct nc_names *t, uint32_t scope, const char *name)
 {
-	struct nc_name *s =
-		t->cap ? names_slot_of(t, scope, name, names_hash_of(scope, name)) : NULL;
+	struct nc_name *x;
 
-	return s && s->name ? s : NULL;
-}
-
-static int names_grow(struct nc_names *t)
-{
-	struct nc_names big = {.n = t->n, .cap = t->cap ? 2 * t->cap : 64};
-
-	big.slots = alloc_array(big.cap, sizeof(*big.slots));
-	if (!big.slots)
-		return -ENOMEM;
-	for (size_t i = 0; i < t->cap; i++)
-		if (t->slots[i].name)
-			*names_slot_of(&big, t->slots[i].scope, t->slots[i].name,
-				       t->slots[i].hash) = t->slots[i];
-	free(t->slots);
-	*t = big;
-	return 0;
+	MAP_EACH(x, &t->map, hash_text(HASH_SEED ^ scope, name), link)
+		if (x->scope == scope && strcmp(x->name, name) == 0)
+			return x;
+	return NULL;
 }
 
 int nc_names_add(struct nc_names *t, uint32_t scope, const char *name, uint32_t value)
 {
-	uint32_t hash = names_hash_of(scope, name);
-	struct nc_name *s;
+	struct nc_name *x;
 
-	if (t->n + 1 > t->cap / 2 && names_grow(t) < 0)
-		return -ENOMEM;
-	s = names_slot_of(t, scope, name, hash);
-	if (s->name)
+	if (nc_names_find(t, scope, name))
 		return -EEXIST;
-	*s = (struct nc_name){
-		.scope = scope, .value = value, .next = 1, .hash = hash, .name = name};
-	t->n++;
+	x = alloc_array(1, sizeof(*x));
+	if (!x || map_add(&t->map, &x->link, hash_text(HASH_SEED ^ scope, name)) < 0) {
+		free(x);
+		return -ENOMEM;
+	}
+	x->scope = scope;
+	x->value = value;
+	x->next = 1;
+	x->name = name;
 	return 0;
 }
 
@@ -181,9 +152,7 @@ const char *nc_names_claim(struct nc_names *t, struct arena *a, uint32_t scope,
 		struct nc_name *s = nc_names_find(t, scope, name);
 
 		(void)snprintf(tail, sizeof(tail), "_%u", s->next++);
-		n = u64_min(strlen(name), limit - strlen(tail));
-		while (n > 0 && ((unsigned char)name[n] & 0xc0) == 0x80)
-			n--;
+		n = utf8_prefix(name, limit - strlen(tail));
 		(void)snprintf(out, cap, "%.*s%s", (int)n, name, tail);
 		rc = nc_names_add(t, scope, out, value);
 	}

@@ -3,6 +3,7 @@
  * and vlen types by name only. Values of the same type share the one of their group or of a group
  * above; the types of complex numbers are in the root group. */
 #include "hdf5view/netcdf4/schema.h"
+#include "translate/model/value.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,11 +37,6 @@ bool nc_type_same(const struct dtype *a, const struct dtype *b, bool any_order)
 	return true;
 }
 
-static bool types_is_number(const struct dtype *t)
-{
-	return t->kind == DT_INT || t->kind == DT_UINT || t->kind == DT_FLOAT;
-}
-
 /* field_ok - whether a field's lengths are valid for an HDF5 array. */
 static int field_ok(const struct dt_field *f, struct err *e)
 {
@@ -70,7 +66,7 @@ static int type_bytes(const struct dtype *t, unsigned int depth, size_t *at, str
 			       DEPTH_MAX);
 	if (t->kind == DT_COMPOUND && t->n_fields == 0)
 		return err_set(e, -EOPNOTSUPP, "a structure has no fields");
-	if (t->kind == DT_VLEN && (!t->base || !types_is_number(t->base)))
+	if (t->kind == DT_VLEN && (!t->base || !value_is_number(t->base)))
 		return err_set(e, -EOPNOTSUPP,
 			       "the elements of variable-length arrays are not numbers");
 	for (uint32_t i = 0; t->kind == DT_COMPOUND && i < t->n_fields && !rc; i++) {

@@ -38,12 +38,11 @@ hid_t nc_h5_dcpl(void)
 {
 	hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);
 
-	if (dcpl >= 0 && (H5Pset_obj_track_times(dcpl, 0) < 0 ||
-			  H5Pset_attr_creation_order(dcpl, IN_ORDER) < 0 ||
-			  H5Pset_fill_time(dcpl, H5D_FILL_TIME_IFSET) < 0 ||
-			  H5Pset_alloc_time(dcpl, H5D_ALLOC_TIME_LATE) < 0))
-		h5_id_close(&dcpl), dcpl = -1;
-	return dcpl;
+	return h5_id_unless(dcpl < 0 || H5Pset_obj_track_times(dcpl, 0) < 0 ||
+				    H5Pset_attr_creation_order(dcpl, IN_ORDER) < 0 ||
+				    H5Pset_fill_time(dcpl, H5D_FILL_TIME_IFSET) < 0 ||
+				    H5Pset_alloc_time(dcpl, H5D_ALLOC_TIME_LATE) < 0,
+			    dcpl);
 }
 
 hid_t nc_h5_group(struct nc_builder *b, uint32_t group)
@@ -108,14 +107,6 @@ int nc_h5_make_group(struct nc_builder *b, uint32_t g)
 	return 0;
 }
 
-static int make_groups(struct nc_builder *b, struct err *e)
-{
-	for (uint32_t k = 1; k < b->ds->n_groups; k++)
-		if (nc_h5_make_group(b, b->m->order[k]) < 0)
-			return nc_h5_fail(b, b->m->order[k], DS_NONE, e);
-	return 0;
-}
-
 /* ---- variables ---- */
 
 /* space_of - the dataspace of a dataset. HDF5 rejects a chunk longer than its axis can become. */
@@ -170,20 +161,18 @@ static hid_t storage_of(const struct nc_builder *b, uint32_t array, hid_t type,
 	const struct nc_array *x = &b->m->arrays[array];
 	hid_t dcpl = nc_h5_dcpl();
 
-	if (dcpl < 0)
-		return -1;
 	/* as in netCDF-C: a program that writes to a copy of the file allocates space for its
 	 * data */
-	if ((how->chunked && (H5Pset_chunk(dcpl, (int)nc_rank(a), how->chunk) < 0 ||
-			      H5Pset_alloc_time(dcpl, H5D_ALLOC_TIME_INCR) < 0)) ||
-	    (x->fill && H5Pset_fill_value(dcpl, type, a->fill) < 0) ||
-	    (how->text_fill && text_fill(dcpl, type, a) < 0) ||
-	    (how->chain && nc_filters_set(dcpl, how->chunk_bytes, how->chain) < 0) ||
-	    (how->chain && a->checksum && H5Pset_fletcher32(dcpl) < 0)) {
-		h5_id_close(&dcpl);
-		return -1;
-	}
-	return dcpl;
+	return h5_id_unless(
+		dcpl < 0 ||
+			(how->chunked && (H5Pset_chunk(dcpl, (int)nc_rank(a), how->chunk) < 0 ||
+					  H5Pset_alloc_time(dcpl, H5D_ALLOC_TIME_INCR) < 0)) ||
+			(x->fill && H5Pset_fill_value(dcpl, type, a->fill) < 0) ||
+			(how->text_fill && text_fill(dcpl, type, a) < 0) ||
+			(how->chain &&
+			 nc_filters_set(dcpl, how->chunk_bytes, how->chain) < 0) ||
+			(how->chain && a->checksum && H5Pset_fletcher32(dcpl) < 0),
+		dcpl);
 }
 
 int nc_h5_make_array(struct nc_builder *b, uint32_t array, const struct nc_storage *how)
@@ -221,14 +210,6 @@ static int make_array(struct nc_builder *b, uint32_t array)
 	return nc_h5_make_array(b, array, &how);
 }
 
-static int make_arrays(struct nc_builder *b, struct err *e)
-{
-	for (uint32_t i = 0; i < b->ds->n_arrays; i++)
-		if (b->m->arrays[i].name && make_array(b, i) < 0)
-			return nc_h5_fail(b, 0, i, e);
-	return 0;
-}
-
 /* ---- attributes of groups ---- */
 
 /* properties - write _NCProperties, netCDF-C's record of the file's creator. Returns 0 or -1. */
@@ -264,10 +245,14 @@ int nc_h5_structure(struct nc_builder *b, struct err *e)
 			 ? nc_h5_fail(b, 0, DS_NONE, e)
 			 : 0;
 
-	rc = rc ? rc : make_groups(b, e);
+	for (uint32_t k = 1; k < b->ds->n_groups && !rc; k++)
+		if (nc_h5_make_group(b, b->m->order[k]) < 0)
+			rc = nc_h5_fail(b, b->m->order[k], DS_NONE, e);
 	rc = rc ? rc : nc_h5_types(b, e);
 	rc = rc ? rc : nc_h5_dims(b, e);
-	rc = rc ? rc : make_arrays(b, e);
+	for (uint32_t i = 0; i < b->ds->n_arrays && !rc; i++)
+		if (b->m->arrays[i].name && make_array(b, i) < 0)
+			rc = nc_h5_fail(b, 0, i, e);
 	rc = rc ? rc : nc_h5_scales(b, e);
 	rc = rc ? rc : group_attrs(b, e);
 	h5_id_close(&b->group);

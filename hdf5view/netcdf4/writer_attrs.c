@@ -45,12 +45,33 @@ int nc_h5_attr_raw(hid_t obj, const char *name, hid_t type, uint64_t n, const vo
 	return attrs_put(obj, name, type, type, space, values);
 }
 
-static bool ascii(const struct ds_text *t)
+bool nc_ascii(const struct ds_text *t)
 {
 	for (size_t i = 0; i < t->len; i++)
 		if ((unsigned char)t->s[i] >= 0x80)
 			return false;
 	return true;
+}
+
+char **nc_texts(const struct ds_text *t, uint64_t n)
+{
+	char **list = alloc_array(n + 1, sizeof(*list));
+
+	for (uint64_t i = 0; list && i < n; i++) {
+		list[i] = strndup(t[i].s ? t[i].s : "", t[i].len);
+		if (!list[i]) {
+			nc_texts_free(list);
+			return NULL;
+		}
+	}
+	return list;
+}
+
+void nc_texts_free(char **list)
+{
+	for (char **p = list; p && *p; p++)
+		free(*p);
+	free(list);
 }
 
 /* attrs_put_strings - write a list of variable-length strings. */
@@ -60,19 +81,12 @@ static int attrs_put_strings(const struct nc_builder *b, hid_t obj, const struct
 	uint64_t n = at->src->n;
 	auto_hid hid_t type = nc_h5_type(b, &t, DS_NONE);
 	auto_hid hid_t space = list_space(n);
-	char **list = alloc_array(n, sizeof(*list));
+	char **list = nc_texts(at->src->strings, n);
 	int rc = list ? 0 : -1;
 
-	for (uint64_t i = 0; i < n && !rc; i++) {
-		list[i] = strndup(at->src->strings[i].s ? at->src->strings[i].s : "",
-				  at->src->strings[i].len);
-		rc = list[i] ? 0 : -1;
-	}
 	if (!rc)
 		rc = attrs_put(obj, at->name, type, type, space, n ? list : NULL);
-	for (uint64_t i = 0; list && i < n; i++)
-		free(list[i]);
-	free(list);
+	nc_texts_free(list);
 	return rc;
 }
 
@@ -126,7 +140,7 @@ static int attrs_put_one(const struct nc_builder *b, hid_t obj, const struct nc_
 
 	switch (at->form) {
 	case NC_ATTR_TEXT:
-		return nc_h5_attr_text(obj, at->name, t->s, t->len, !ascii(t));
+		return nc_h5_attr_text(obj, at->name, t->s, t->len, !nc_ascii(t));
 	case NC_ATTR_STRINGS:
 		return attrs_put_strings(b, obj, at);
 	case NC_ATTR_LISTS:

@@ -71,13 +71,6 @@ struct uses {
 	struct nc_use *list;
 };
 
-static uint32_t dims_axis_dim(const struct nc_builder *b, uint32_t array, uint32_t axis)
-{
-	const struct ds_array *a = &b->ds->arrays[array];
-
-	return axis < a->rank ? a->dims[axis] : b->m->arrays[array].text_dim;
-}
-
 /* attached - the number of axes of an array that refer to scales; a scale itself refers to
  * none. */
 static uint32_t attached(const struct nc_builder *b, uint32_t array)
@@ -85,15 +78,6 @@ static uint32_t attached(const struct nc_builder *b, uint32_t array)
 	const struct nc_array *x = &b->m->arrays[array];
 
 	return x->name && x->scale_of == DS_NONE ? nc_rank(&b->ds->arrays[array]) : 0;
-}
-
-static void count_uses(const struct nc_builder *b, struct uses *u)
-{
-	for (uint32_t i = 0; i < b->ds->n_arrays; i++)
-		for (uint32_t k = 0; k < attached(b, i); k++)
-			u->first[dims_axis_dim(b, i, k) + 1]++;
-	for (uint32_t d = 0; d < b->m->n_dims; d++)
-		u->first[d + 1] += u->first[d];
 }
 
 /* dims_gather - gather all uses by dimension, in the order of arrays. Returns 0 or -1. */
@@ -104,7 +88,11 @@ static int dims_gather(const struct nc_builder *b, struct uses *u)
 	u->first = alloc_array((size_t)b->m->n_dims + 1, sizeof(*u->first));
 	if (!u->first)
 		return -1;
-	count_uses(b, u);
+	for (uint32_t i = 0; i < b->ds->n_arrays; i++)
+		for (uint32_t k = 0; k < attached(b, i); k++)
+			u->first[nc_axis_dim(b->m, i, k) + 1]++;
+	for (uint32_t d = 0; d < b->m->n_dims; d++)
+		u->first[d + 1] += u->first[d];
 	u->list = alloc_array(u->first[b->m->n_dims], sizeof(*u->list));
 	at = alloc_array(b->m->n_dims, sizeof(*at));
 	if (!u->list || !at)
@@ -113,7 +101,7 @@ static int dims_gather(const struct nc_builder *b, struct uses *u)
 		at[d] = u->first[d];
 	for (uint32_t i = 0; i < b->ds->n_arrays; i++)
 		for (uint32_t k = 0; k < attached(b, i); k++)
-			u->list[at[dims_axis_dim(b, i, k)]++] =
+			u->list[at[nc_axis_dim(b->m, i, k)]++] =
 				(struct nc_use){.set = b->arrays[i], .axis = (int32_t)k};
 	return 0;
 }
@@ -124,13 +112,12 @@ hid_t nc_h5_use_type(void)
 {
 	hid_t type = H5Tcreate(H5T_COMPOUND, sizeof(struct nc_use));
 
-	if (type >= 0 &&
-	    (H5Tinsert(type, "dataset", offsetof(struct nc_use, set), H5T_STD_REF_OBJ) < 0 ||
-	     H5Tinsert(type, "dimension", offsetof(struct nc_use, axis), H5T_NATIVE_INT32) < 0)) {
-		h5_id_close(&type);
-		return -1;
-	}
-	return type;
+	return h5_id_unless(type < 0 ||
+				    H5Tinsert(type, "dataset", offsetof(struct nc_use, set),
+					      H5T_STD_REF_OBJ) < 0 ||
+				    H5Tinsert(type, "dimension", offsetof(struct nc_use, axis),
+					      H5T_NATIVE_INT32) < 0,
+			    type);
 }
 
 static int put_references(hid_t set, const struct uses *u, uint32_t dim)
@@ -152,7 +139,7 @@ static int dims_put_list(const struct nc_builder *b, hid_t set, uint32_t array, 
 	hvl_t list[NC_RANK_LIMIT];
 
 	for (uint32_t k = 0; k < rank; k++) {
-		uint32_t d = dims_axis_dim(b, array, k);
+		uint32_t d = nc_axis_dim(b->m, array, k);
 		uint32_t scale = b->m->dims[d].scale;
 
 		refs[k] = scale == DS_NONE ? b->scales[d] : b->arrays[scale];
@@ -161,22 +148,13 @@ static int dims_put_list(const struct nc_builder *b, hid_t set, uint32_t array, 
 	return type < 0 ? -1 : nc_h5_attr_raw(set, "DIMENSION_LIST", type, rank, list);
 }
 
-/* put_coordinates - write the ids of a variable's dimensions, which netCDF-C reads first. */
-static int put_coordinates(const struct nc_builder *b, hid_t set, uint32_t array, uint32_t rank)
-{
-	int32_t ids[NC_RANK_LIMIT];
-
-	for (uint32_t k = 0; k < rank; k++)
-		ids[k] = (int32_t)b->m->dims[dims_axis_dim(b, array, k)].id;
-	return nc_h5_attr_raw(set, "_Netcdf4Coordinates", H5T_NATIVE_INT32, rank, ids);
-}
-
 /* dims_tie - write all attributes of one variable's dimensions. */
 static int dims_tie(struct nc_builder *b, uint32_t array, const struct uses *u)
 {
 	const struct nc_array *x = &b->m->arrays[array];
 	uint32_t rank = nc_rank(&b->ds->arrays[array]);
 	auto_hid hid_t set = H5Oopen_by_addr(b->file, b->arrays[array]);
+	int32_t ids[NC_RANK_LIMIT];
 
 	if (set < 0)
 		return -1;
@@ -186,7 +164,10 @@ static int dims_tie(struct nc_builder *b, uint32_t array, const struct uses *u)
 		return -1;
 	if (x->scale_of == DS_NONE && rank > 0 && dims_put_list(b, set, array, rank) < 0)
 		return -1;
-	if (rank > 0 && put_coordinates(b, set, array, rank) < 0)
+	for (uint32_t k = 0; k < rank; k++) /* which netCDF-C reads first */
+		ids[k] = (int32_t)b->m->dims[nc_axis_dim(b->m, array, k)].id;
+	if (rank > 0 &&
+	    nc_h5_attr_raw(set, "_Netcdf4Coordinates", H5T_NATIVE_INT32, rank, ids) < 0)
 		return -1;
 	return nc_h5_attrs(b, set, &x->attrs);
 }

@@ -4,67 +4,16 @@
 
 #include <string.h>
 
-/* host_is_big - byte order of this machine. */
-static bool host_is_big(void)
-{
-	const uint16_t one = 1;
-
-	return *(const uint8_t *)&one == 0;
-}
-
-/* types_whole - the library's integer type by size, sign and byte order. Borrowed; -1:
- * none. */
-static hid_t types_whole(uint32_t size, bool is_signed, bool big)
-{
-	switch (size) {
-	case 1:
-		return is_signed ? H5T_STD_I8LE : H5T_STD_U8LE;
-	case 2:
-		return is_signed ? (big ? H5T_STD_I16BE : H5T_STD_I16LE)
-				 : (big ? H5T_STD_U16BE : H5T_STD_U16LE);
-	case 4:
-		return is_signed ? (big ? H5T_STD_I32BE : H5T_STD_I32LE)
-				 : (big ? H5T_STD_U32BE : H5T_STD_U32LE);
-	case 8:
-		return is_signed ? (big ? H5T_STD_I64BE : H5T_STD_I64LE)
-				 : (big ? H5T_STD_U64BE : H5T_STD_U64LE);
-	default:
-		return -1;
-	}
-}
-
-/* types_half - IEEE 754 binary16. New. */
-static hid_t types_half(bool big)
-{
-	hid_t t = H5Tcopy(big ? H5T_IEEE_F32BE : H5T_IEEE_F32LE);
-
-	if (t >= 0 && (H5Tset_fields(t, 15, 10, 5, 0, 10) < 0 || H5Tset_size(t, 2) < 0 ||
-		       H5Tset_ebias(t, 15) < 0)) {
-		h5_id_close(&t);
-		return -1;
-	}
-	return t;
-}
-
-static hid_t floating(uint32_t size, bool big)
-{
-	if (size == 2)
-		return types_half(big);
-	if (size == 4)
-		return H5Tcopy(big ? H5T_IEEE_F32BE : H5T_IEEE_F32LE);
-	return size == 8 ? H5Tcopy(big ? H5T_IEEE_F64BE : H5T_IEEE_F64LE) : -1;
-}
+#include "base/core/endian.h"
 
 /* types_text - the type of variable-length strings. Returns a new id. */
 static hid_t types_text(void)
 {
 	hid_t t = H5Tcopy(H5T_C_S1);
 
-	if (t >= 0 && (H5Tset_size(t, H5T_VARIABLE) < 0 || H5Tset_cset(t, H5T_CSET_UTF8) < 0)) {
-		h5_id_close(&t);
-		return -1;
-	}
-	return t;
+	return h5_id_unless(t < 0 || H5Tset_size(t, H5T_VARIABLE) < 0 ||
+				    H5Tset_cset(t, H5T_CSET_UTF8) < 0,
+			    t);
 }
 
 /* types_number - a plain type in its own byte order. Returns a new id; -1. */
@@ -74,13 +23,10 @@ static hid_t types_number(const struct dtype *t, bool big)
 	case DT_BOOL:
 		return H5Tcopy(H5T_STD_I8LE);
 	case DT_INT:
-	case DT_UINT: {
-		hid_t own = types_whole(t->size, t->kind == DT_INT, big);
-
-		return own < 0 ? -1 : H5Tcopy(own);
-	}
+	case DT_UINT:
 	case DT_FLOAT:
-		return floating(t->size, big);
+		/* types of one byte have no byte order */
+		return h5_number(t->kind, t->size, big && t->size > 1, false);
 	case DT_STRING:
 		return H5Tcopy(H5T_C_S1);
 	case DT_VSTRING:
@@ -92,15 +38,12 @@ static hid_t types_number(const struct dtype *t, bool big)
 
 static hid_t complex(const struct dtype *t, bool big)
 {
-	auto_hid hid_t part = floating(t->size / 2, big);
+	auto_hid hid_t part = h5_number(DT_FLOAT, t->size / 2, big, false);
 	hid_t out = part < 0 ? -1 : H5Tcreate(H5T_COMPOUND, t->size);
 
-	if (out >= 0 &&
-	    (H5Tinsert(out, "r", 0, part) < 0 || H5Tinsert(out, "i", t->size / 2, part) < 0)) {
-		h5_id_close(&out);
-		return -1;
-	}
-	return out;
+	return h5_id_unless(out < 0 || H5Tinsert(out, "r", 0, part) < 0 ||
+				    H5Tinsert(out, "i", t->size / 2, part) < 0,
+			    out);
 }
 
 /* types_making - fields: nc_types of the fields, or NULL for types in memory, in host
@@ -153,16 +96,14 @@ static hid_t compound(const struct types_making *x, const struct dtype *t)
 		ok = name && type >= 0 && H5Tinsert(out, name, f->offset, type) >= 0;
 	}
 	arena_release(&names);
-	if (!ok)
-		h5_id_close(&out);
-	return ok ? out : -1;
+	return h5_id_unless(!ok, out);
 }
 
 /* types_make - make an unnamed type. nc_type_check has checked its depth. Returns a new
  * id. */
 static hid_t types_make(const struct types_making *x, const struct dtype *t)
 {
-	bool big = x->host ? host_is_big() : t->big_endian;
+	bool big = x->host ? HOST_BIG_ENDIAN : t->big_endian;
 
 	switch (t->kind) {
 	case DT_COMPLEX:

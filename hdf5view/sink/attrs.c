@@ -4,6 +4,7 @@
  * A value came through JSON, which has few types. An attribute keeps its type in the file if that
  * type can represent the new value exactly; otherwise it gets the type of a new attribute. */
 #include "hdf5view/sink/sink_int.h"
+#include "translate/model/value.h"
 
 #include <errno.h>
 #include <math.h>
@@ -85,32 +86,20 @@ static int put_as(hid_t obj, const char *name, struct hdf5_sink_attr *x, hid_t t
 	return at < 0 || (n > 0 && H5Awrite(at, mem, p) < 0) ? -1 : 0;
 }
 
-static bool is_ascii(const struct ds_text *t)
-{
-	for (size_t i = 0; i < t->len; i++)
-		if ((unsigned char)t->s[i] >= 0x80)
-			return false;
-	return true;
-}
-
 /* vlen_text - write variable-length strings, if the attribute has that type. Returns 1: done. */
 static int vlen_text(hid_t obj, const char *name, struct hdf5_sink_attr *x,
 		     const struct ds_attr *a)
 {
 	auto_hid hid_t type = H5Tcopy(x->type);
-	auto_free char **list = alloc_array(a->n, sizeof(*list));
+	char **list = nc_texts(a->strings, a->n);
 	int rc = type < 0 || !list ? -1 : 1;
 
-	for (uint64_t i = 0; i < a->n && rc == 1; i++) {
-		list[i] = strndup(a->strings[i].s ? a->strings[i].s : "", a->strings[i].len);
-		rc = list[i] ? 1 : -1;
-		if (rc == 1 && !is_ascii(&a->strings[i]))
+	for (uint64_t i = 0; i < a->n && rc == 1; i++)
+		if (!nc_ascii(&a->strings[i]))
 			rc = H5Tset_cset(type, H5T_CSET_UTF8) < 0 ? -1 : 1;
-	}
 	if (rc == 1 && put_as(obj, name, x, type, type, a->n, list) < 0)
 		rc = -1;
-	for (uint64_t i = 0; list && i < a->n; i++)
-		free(list[i]);
+	nc_texts_free(list);
 	return rc;
 }
 
@@ -128,7 +117,7 @@ static int fixed_text(hid_t obj, const char *name, struct hdf5_sink_attr *x,
 		return 0;
 	p = alloc_array(room, 1);
 	if (!p || type < 0 || H5Tset_size(type, room) < 0 ||
-	    (!is_ascii(t) && H5Tset_cset(type, H5T_CSET_UTF8) < 0))
+	    (!nc_ascii(t) && H5Tset_cset(type, H5T_CSET_UTF8) < 0))
 		return -1;
 	if (t->len)
 		memcpy(p, t->s, t->len);
@@ -184,11 +173,6 @@ static bool numbers_say(const struct ds_attr *a, hid_t mem, hid_t type)
 	       memcmp(p, a->data, (size_t)a->n * a->type.size) == 0;
 }
 
-static bool attrs_is_number(const struct dtype *t)
-{
-	return t->kind == DT_INT || t->kind == DT_UINT || t->kind == DT_FLOAT;
-}
-
 /* attrs_put_number - write numbers in the existing type. Returns 1: done; 0: the type
  * cannot represent them. */
 static int attrs_put_number(struct h5_sink *s, hid_t obj, const char *name,
@@ -217,7 +201,7 @@ static int attrs_put_same(struct h5_sink *s, hid_t obj, const char *name,
 	    H5Tget_class(x.type) == H5T_STRING)
 		return H5Tis_variable_str(x.type) > 0 ? vlen_text(obj, name, &x, a)
 						      : fixed_text(obj, name, &x, a);
-	if (attrs_is_number(&a->type) && a->data)
+	if (value_is_number(&a->type) && a->data)
 		return attrs_put_number(s, obj, name, &x, a);
 	return 0;
 }
@@ -271,7 +255,7 @@ static const struct nc_attr *further(struct h5_sink *s, uint32_t group, uint32_t
 	const struct ds_array *x = array == DS_NONE ? NULL : &s->view.ds.arrays[array];
 	const struct ds_group *g = &s->view.ds.groups[group];
 
-	if (!attrs_is_number(&a->type) ||
+	if (!value_is_number(&a->type) ||
 	    ds_attr_find(x ? x->attrs : g->attrs, x ? x->n_attrs : g->n_attrs, a->name))
 		return NULL;
 	*room = (struct nc_attr){.name = a->name,

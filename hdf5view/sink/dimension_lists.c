@@ -188,17 +188,10 @@ static uint32_t lists_axes_of(const struct h5_sink *s, uint32_t array)
 	return s->real->arrays[x->real].rank;
 }
 
-uint32_t hdf5_sink_axis_dim(const struct h5_sink *s, uint32_t array, uint32_t axis)
-{
-	const struct ds_array *a = &s->view.ds.arrays[array];
-
-	return axis < a->rank ? a->dims[axis] : s->m->arrays[array].text_dim;
-}
-
 static const struct hdf5_sink_dim *dim_of(const struct h5_sink *s, uint32_t array,
 					  uint32_t axis)
 {
-	uint32_t d = hdf5_sink_axis_dim(s, array, axis);
+	uint32_t d = nc_axis_dim(s->m, array, axis);
 
 	return d == DS_NONE ? NULL : &s->dims[d];
 }

@@ -21,8 +21,8 @@ static bool *find_needed(const struct h5_sink *s)
 						: s->view.ds.arrays[i].rank;
 
 		for (uint32_t k = 0; k < n && s->arrays[i].retie; k++)
-			if (hdf5_sink_axis_dim(s, i, k) != DS_NONE)
-				needed[hdf5_sink_axis_dim(s, i, k)] = true;
+			if (nc_axis_dim(s->m, i, k) != DS_NONE)
+				needed[nc_axis_dim(s->m, i, k)] = true;
 	}
 	return needed;
 }

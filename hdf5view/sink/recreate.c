@@ -63,9 +63,7 @@ static hid_t creation(struct remaking *r)
 	}
 	if (ok && r->fill)
 		ok = H5Pset_fill_value(dcpl, r->type, r->fill) >= 0;
-	if (!ok)
-		h5_id_close(&dcpl);
-	return ok ? dcpl : -1;
+	return h5_id_unless(!ok, dcpl);
 }
 
 /* recreate_stand_in - register classes for filters that the library may lack. */

@@ -45,6 +45,54 @@ int hdf5_sink_fail(struct h5_sink *s, uint32_t group, uint32_t array, struct err
 	return nc_err_path(&s->view.ds, group, array, rc, e);
 }
 
+/* ---- the changed file, and its commit ---- */
+
+/* check_same - check that the opened file is the one that `real` was made from. */
+static int check_same(const struct h5_sink *s, struct err *e)
+{
+	const struct stat *was = &s->real->g.base.ds.st;
+	struct stat st;
+
+	if (fstat(h5_journal_fd(s->journal), &st) < 0)
+		return err_sys(e, errno, "'%.200s'", s->path);
+	if (st.st_dev != was->st_dev || st.st_ino != was->st_ino)
+		return err_set(e, -ESTALE, "'%.200s' is not the file that was opened", s->path);
+	if (st.st_size != was->st_size || st.st_mtim.tv_sec != was->st_mtim.tv_sec ||
+	    st.st_mtim.tv_nsec != was->st_mtim.tv_nsec)
+		return err_set(e, -ESTALE, "'%.200s' was changed after it was opened", s->path);
+	return 0;
+}
+
+static int file_open(struct h5_sink *s, struct err *e)
+{
+	auto_hid hid_t fapl = -1; /* the journal's driver, and no cache for chunks */
+	int rc = h5_journal_open(s->path, s->dir_fd, &s->journal, e);
+
+	rc = rc ? rc : check_same(s, e);
+	if (rc)
+		return rc;
+	fapl = h5_journal_fapl(s->journal);
+	s->file = fapl < 0 || H5Pset_fclose_degree(fapl, H5F_CLOSE_STRONG) < 0 ||
+				  H5Pset_cache(fapl, 0, 0, 0, 0) < 0
+			  ? -1
+			  : H5Fopen(s->path, H5F_ACC_RDWR, fapl);
+	if (s->file >= 0)
+		return 0;
+	return hdf5_sink_reason(s, "the HDF5 library cannot open the file for writing", e);
+}
+
+/* file_commit - no id of the file but its own is open. */
+static int file_commit(struct h5_sink *s, int (*gate)(void *arg, struct err *e), void *arg,
+		       struct err *e)
+{
+	int rc = 0;
+
+	if (H5Fclose(s->file) < 0)
+		rc = hdf5_sink_reason(s, "the HDF5 library cannot write the file", e);
+	s->file = 0;
+	return rc ? rc : h5_journal_commit(s->journal, gate, arg, e);
+}
+
 /* ---- opening and closing ---- */
 
 static void close_objects(struct h5_sink *s)
@@ -104,7 +152,8 @@ static void sink_op_close(struct sink *sink)
 
 	hdf5_sink_enter();
 	close_objects(s);
-	hdf5_sink_file_close(s);
+	h5_id_close(&s->file);
+	h5_journal_close(s->journal);
 	nc_filters_end(&s->filters);
 	h5_leave();
 	sink_release(s);
@@ -176,7 +225,7 @@ static int op_commit(struct sink *sink, int (*gate)(void *arg, struct err *e), v
 	int rc = s->now ? hdf5_sink_dimension_lists(s, e) : 0;
 
 	close_objects(s);
-	return rc ? rc : hdf5_sink_file_commit(s, gate, arg, e);
+	return rc ? rc : file_commit(s, gate, arg, e);
 }
 
 static const struct sink_ops ops = {
@@ -220,7 +269,7 @@ int hdf5_sink_open(const char *path, struct source *real, int dir_fd, struct sin
 	if (!s->path || !s->scratch)
 		rc = err_nomem(e);
 	hdf5_sink_enter();
-	rc = rc ? rc : hdf5_sink_file_open(s, e);
+	rc = rc ? rc : file_open(s, e);
 	h5_leave();
 	if (rc) {
 		sink_op_close(&s->base);
@@ -228,59 +277,4 @@ int hdf5_sink_open(const char *path, struct source *real, int dir_fd, struct sin
 	}
 	*ret = &s->base;
 	return 0;
-}
-
-/* The changed file, and its commit. */
-
-/* check_same - check that the opened file is the one that `real` was made from. */
-static int check_same(const struct h5_sink *s, struct err *e)
-{
-	const struct stat *was = &s->real->g.base.ds.st;
-	struct stat st;
-
-	if (fstat(h5_journal_fd(s->journal), &st) < 0)
-		return err_sys(e, errno, "'%.200s'", s->path);
-	if (st.st_dev != was->st_dev || st.st_ino != was->st_ino)
-		return err_set(e, -ESTALE, "'%.200s' is not the file that was opened", s->path);
-	if (st.st_size != was->st_size || st.st_mtim.tv_sec != was->st_mtim.tv_sec ||
-	    st.st_mtim.tv_nsec != was->st_mtim.tv_nsec)
-		return err_set(e, -ESTALE, "'%.200s' was changed after it was opened", s->path);
-	return 0;
-}
-
-int hdf5_sink_file_open(struct h5_sink *s, struct err *e)
-{
-	auto_hid hid_t fapl = -1; /* the journal's driver, and no cache for chunks */
-	int rc = h5_journal_open(s->path, s->dir_fd, &s->journal, e);
-
-	rc = rc ? rc : check_same(s, e);
-	if (rc)
-		return rc;
-	fapl = h5_journal_fapl(s->journal);
-	s->file = fapl < 0 || H5Pset_fclose_degree(fapl, H5F_CLOSE_STRONG) < 0 ||
-				  H5Pset_cache(fapl, 0, 0, 0, 0) < 0
-			  ? -1
-			  : H5Fopen(s->path, H5F_ACC_RDWR, fapl);
-	if (s->file >= 0)
-		return 0;
-	return hdf5_sink_reason(s, "the HDF5 library cannot open the file for writing", e);
-}
-
-int hdf5_sink_file_commit(struct h5_sink *s, int (*gate)(void *arg, struct err *e), void *arg,
-			  struct err *e)
-{
-	int rc = 0;
-
-	if (H5Fclose(s->file) < 0)
-		rc = hdf5_sink_reason(s, "the HDF5 library cannot write the file", e);
-	s->file = 0;
-	return rc ? rc : h5_journal_commit(s->journal, gate, arg, e);
-}
-
-void hdf5_sink_file_close(struct h5_sink *s)
-{
-	h5_id_close(&s->file);
-	s->file = 0;
-	h5_journal_close(s->journal);
-	s->journal = NULL;
 }

@@ -126,15 +126,6 @@ int hdf5_sink_list_add(struct hdf5_sink_list *l, uint64_t addr);
 int hdf5_sink_attrs_held(const struct nc_model *m, uint32_t group, uint32_t array,
 			 struct err *e) NZ_MUST_USE;
 
-/* ---- sink.c ---- */
-
-int hdf5_sink_file_open(struct h5_sink *s, struct err *e) NZ_MUST_USE;
-/* hdf5_sink_file_commit - commit all changes to the file. No id of the file but its own is
- * open. */
-int hdf5_sink_file_commit(struct h5_sink *s, int (*gate)(void *arg, struct err *e), void *arg,
-			  struct err *e) NZ_MUST_USE;
-void hdf5_sink_file_close(struct h5_sink *s);
-
 /* ---- match.c ---- */
 
 /* hdf5_sink_begin - gather all data that is known before the first change. */
@@ -192,8 +183,6 @@ int hdf5_sink_require_in_file(struct h5_sink *s, uint32_t array, struct err *e) 
 /* ---- dims.c, dimension_lists.c ---- */
 
 int hdf5_sink_dims(struct h5_sink *s, struct err *e);
-/* hdf5_sink_axis_dim - the model's dimension of an axis of an array's dataset, or DS_NONE. */
-uint32_t hdf5_sink_axis_dim(const struct h5_sink *s, uint32_t array, uint32_t axis);
 /* hdf5_sink_note_references - record the lists that name an object, before it is removed or
  * recreated. */
 int hdf5_sink_note_references(struct h5_sink *s, hid_t obj);

@@ -23,6 +23,8 @@
 #define ROOM_FILE 4                   /* times the largest file */
 #define HEAD 48                       /* bytes of the least superblock */
 #define EMPTY_MAX ((uint64_t)1 << 20) /* bytes of a file without content */
+#define WANTED 32                     /* chunks of a remote source in one prefetch */
+#define BATCH ((size_t)256 << 10)     /* bytes that are worth a request */
 
 /* ---- requests ---- */
 
@@ -105,39 +107,128 @@ static int process_make(struct structure_process *x, const struct nc_model *m,
 	return rc == 0 ? process_ask(x, &q, ret, e) : rc;
 }
 
-/* writer - the state of sending variable-length elements. */
-struct writer {
-	struct nc_strings t;
+/* feed - the state of sending variable-length elements. */
+struct feed {
 	struct structure_process *x;
+	struct source *source;
+	uint64_t bytes, max_bytes; /* of the file: so far, limit */
+	struct buf raw, pieces; /* of one chunk; struct nc_piece entries, each with its bytes */
 };
 
-static int write_strings(struct nc_strings *t, uint32_t array, struct err *e)
+/* feed_fetch - read the elements of a chunk. *ret_absent: the chunk is not stored. left:
+ * bytes by which the file may still grow. */
+static int feed_fetch(struct feed *t, uint32_t array, uint64_t linear, uint64_t left,
+		      bool *ret_absent, struct err *e)
 {
-	struct structure_process *x = CONTAINER_OF(t, struct writer, t)->x;
-	struct nc_order q = {.op = NC_OP_STRINGS, .array = array, .len = t->pieces.len};
-	int rc = hand_over(x, &t->pieces, e);
+	struct chunk_ref ref;
+	int rc = source_locate(t->source, array, linear, &ref, e);
 
-	return rc == 0 ? process_ask(x, &q, &t->bytes, e) : rc;
+	buf_clear(&t->raw);
+	t->raw.max = (size_t)u64_min(left, SIZE_MAX);
+	*ret_absent = rc == 0 && ref.where == CHUNK_ABSENT;
+	if (rc == 0 && !*ret_absent)
+		rc = source_read_vlen(t->source, array, linear, &t->raw, e);
+	return rc;
+}
+
+/* feed_add - append the fetched elements to the pending pieces. */
+static void feed_add(struct feed *t, uint64_t linear, bool absent)
+{
+	static const uint8_t zeroes[8];
+	const struct nc_piece head = {.linear = linear,
+				      .len = absent ? NC_PIECE_ABSENT : t->raw.len};
+
+	buf_put(&t->pieces, &head, sizeof(head));
+	if (absent)
+		return;
+	if (t->raw.len)
+		buf_put(&t->pieces, t->raw.data, t->raw.len);
+	buf_put(&t->pieces, zeroes, 8 - t->raw.len % 8);
+}
+
+/* break_array - mark an array as broken: its error is for readers of its data. An error that says
+ * nothing about the data is returned instead. */
+static int break_array(char **ret, int rc, const struct err *why, struct err *e)
+{
+	if (err_is_transient(rc) || rc == -ERANGE || rc == -ESTALE || rc == -ETIMEDOUT ||
+	    rc == -ECANCELED)
+		return err_set(e, rc, "%s", why->msg);
+	*ret = strdup(why->msg);
+	return *ret ? 0 : err_nomem(e);
+}
+
+/* feed_flush - send the pending pieces. */
+static int feed_flush(struct feed *t, uint32_t array, char **ret_broken, struct err *e)
+{
+	struct nc_order q = {.op = NC_OP_STRINGS, .array = array, .len = t->pieces.len};
+	struct err why = ERR_INIT;
+	int rc = t->pieces.len ? hand_over(t->x, &t->pieces, &why) : 0;
+
+	if (rc == 0 && t->pieces.len)
+		rc = process_ask(t->x, &q, &t->bytes, &why);
+	buf_clear(&t->pieces);
+	if (rc == -EBADMSG)
+		return break_array(ret_broken, rc, &why, e);
+	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
+}
+
+/* feed_one_chunk - read a chunk, and send the pending pieces if they are large enough. */
+static int feed_one_chunk(struct feed *t, uint32_t array, uint64_t linear, char **ret_broken,
+			  struct err *e)
+{
+	const uint64_t taken = t->bytes + t->pieces.len;
+	const uint64_t left = taken < t->max_bytes ? t->max_bytes - taken : 0;
+	struct err why = ERR_INIT;
+	bool absent;
+	int rc = feed_fetch(t, array, linear, left, &absent, &why);
+
+	if (rc == -EIO) /* a failure marks the whole array as broken, so retry once */
+		rc = feed_fetch(t, array, linear, left, &absent, &why);
+	if (rc < 0)
+		return break_array(ret_broken, rc, &why, e);
+	feed_add(t, linear, absent);
+	if (!buf_ok(&t->pieces))
+		return err_nomem(e);
+	return t->pieces.len >= BATCH ? feed_flush(t, array, ret_broken, e) : 0;
+}
+
+/* feed_array - send the elements of one array, many small chunks at a time. If the source cannot read
+ * them, the array is broken, which is not an error: *ret_broken is the reason, owned. */
+static int feed_array(struct feed *t, uint32_t array, char **ret_broken, struct err *e)
+{
+	struct source *s = t->source;
+	const struct ds_array *a = &s->ds.arrays[array];
+	uint64_t at;
+	int rc = 0;
+
+	/* one listing saves reading absent chunks; its errors are reported when chunks are read */
+	if (s->remote && !s->unlisted && source_next(s, array, 0, &at, NULL) == -ENOMEM)
+		return err_nomem(e);
+	buf_clear(&t->pieces);
+	for (uint64_t c = 0; c < a->n_chunks && rc == 0 && !*ret_broken; c++) {
+		if (c % WANTED == 0)
+			chunkio_want_run(s, array, c, 2 * WANTED);
+		rc = feed_one_chunk(t, array, c, ret_broken, e);
+	}
+	if (rc == 0 && !*ret_broken)
+		rc = feed_flush(t, array, ret_broken, e);
+	return rc && rc != -EIO ? err_wrap(e, rc, "'%s'", a->name) : rc;
 }
 
 static int process_strings(struct structure_process *x, const struct nc_model *m,
 			   struct source *s, uint64_t bytes, uint64_t max_bytes, char **broken,
 			   struct err *e)
 {
-	struct writer w = {.t = {.source = s,
-				 .bytes = bytes,
-				 .max_bytes = max_bytes,
-				 .write = write_strings},
-			   .x = x};
+	struct feed t = {.x = x, .source = s, .bytes = bytes, .max_bytes = max_bytes};
 	int rc = 0;
 
-	buf_init(&w.t.raw, SIZE_MAX);
-	buf_init(&w.t.pieces, SIZE_MAX);
+	buf_init(&t.raw, SIZE_MAX);
+	buf_init(&t.pieces, SIZE_MAX);
 	for (uint32_t i = 0; i < m->ds->n_arrays && rc == 0; i++)
 		if (m->arrays[i].name && m->arrays[i].data == NC_VLEN_INLINE)
-			rc = nc_strings_read(&w.t, i, &broken[i], e);
-	buf_release(&w.t.raw);
-	buf_release(&w.t.pieces);
+			rc = feed_array(&t, i, &broken[i], e);
+	buf_release(&t.raw);
+	buf_release(&t.pieces);
 	return rc;
 }
 
@@ -265,19 +356,10 @@ static int empty_image(uint64_t timeout_ms, struct nc_image *ret, struct err *e)
 	return rc;
 }
 
-/* remove_own - remove the file behind fd, if its path still names it. */
-static void remove_own(const char *path, int fd)
-{
-	struct stat ours, there;
-
-	if (fstat(fd, &ours) == 0 && lstat(path, &there) == 0 && ours.st_dev == there.st_dev &&
-	    ours.st_ino == there.st_ino)
-		(void)unlink(path);
-}
-
 int hdf5_create(const char *path, uint64_t timeout_ms, struct err *e)
 {
 	struct nc_image image;
+	struct stat ours, there;
 	int rc = empty_image(timeout_ms, &image, e);
 	auto_fd int fd =
 		rc < 0 ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -287,8 +369,10 @@ int hdf5_create(const char *path, uint64_t timeout_ms, struct err *e)
 	if (fd >= 0) {
 		rc = io_pwrite(fd, image.bytes, image.len, 0, e);
 		rc = rc ? rc : io_sync(fd, true, e);
-		if (rc < 0)
-			remove_own(path, fd);
+		/* if its path still names it */
+		if (rc < 0 && fstat(fd, &ours) == 0 && lstat(path, &there) == 0 &&
+		    ours.st_dev == there.st_dev && ours.st_ino == there.st_ino)
+			(void)unlink(path);
 	}
 	nc_image_release(&image);
 	return rc;
