@@ -12,6 +12,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/core/str.h"
 #include "base/os/io.h"
 
 #define FILE_MAX (1u << 20)
@@ -98,13 +99,6 @@ static char **config_files_slot(struct aws_profile *p, const char *key)
 	return NULL;
 }
 
-static void config_files_forget(char *text)
-{
-	if (text)
-		explicit_bzero(text, strlen(text));
-	free(text);
-}
-
 static int setting(struct config_files_reading *r, char *text, bool indented, struct err *e)
 {
 	char *eq = strchr(text, '='), *key, *value, **at;
@@ -128,7 +122,7 @@ static int setting(struct config_files_reading *r, char *text, bool indented, st
 	at = config_files_slot(r->ret, key);
 	if (!at || !*value)
 		return 0;
-	config_files_forget(*at);
+	str_wipe(*at);
 	*at = strdup(value);
 	return *at ? 0 : err_nomem(e);
 }
@@ -206,6 +200,6 @@ void aws_profile_release(struct aws_profile *p)
 		&p->token_file, &p->session_name, &p->external_id};
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
-		config_files_forget(*all[i]);
+		str_wipe(*all[i]);
 	*p = (struct aws_profile){.found = false};
 }

@@ -165,9 +165,7 @@ static int post(const struct aws_options *o, struct assuming *s, const struct bu
 		rc = err_set(e, a.status >= 400 && a.status < 500 ? -EACCES : rc,
 			     "cannot assume role '%.100s': %s%s%s", s->role->arn, a.error_code,
 			     *a.error_code ? ": " : "", a.e.msg);
-	if (a.body.data)
-		explicit_bzero(a.body.data, a.body.len);
-	http_response_release(&a);
+	buf_wipe(&a.body);
 	buf_release(&url);
 	return rc;
 }
@@ -187,9 +185,7 @@ int aws_from_sts(const struct aws_options *o, const struct aws_role *role,
 	rc = put_form(role, &form, &why);
 	if (rc == 0)
 		rc = post(o, &s, &form, ret, &why);
-	if (form.data)
-		explicit_bzero(form.data, form.len);
-	buf_release(&form);
+	buf_wipe(&form);
 	url_release(&s.at);
 	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
 }

@@ -63,7 +63,8 @@ enum http_fault {
 
 struct http_transfer {
 	struct http_client *net;
-	struct http_request want; /* strings owned */
+	struct http_request want; /* its headers are owned */
+	char *owned[5];           /* its other strings */
 	http_done_fn *done;
 	void *arg;
 	struct http_transfer *next, *prev;
@@ -82,6 +83,7 @@ struct http_transfer {
 	CURL *easy;
 	struct curl_slist *headers;
 	char *url, *auth;             /* auth: "name:password" of a netrc file; NULL */
+	char *colon;                  /* in auth, if it is split */
 	char text[CURL_ERROR_SIZE];
 	int64_t begun, last_byte;
 	enum http_fault fault;

@@ -13,6 +13,7 @@
 
 #include "nczarr/remote/services.h"
 
+#include "base/core/str.h"
 #include "base/os/url.h"
 
 enum { KEY_MAX = 4096, TOKEN_MAX = 16 << 10 };
@@ -39,22 +40,15 @@ struct service_fetch {
 	uint64_t size;   /* from which the start of a tail was computed */
 };
 
-static void service_wipe(char *s)
-{
-	if (s)
-		explicit_bzero(s, strlen(s));
-	free(s);
-}
-
 static void http_unref(struct http *h)
 {
 	if (atomic_fetch_sub(&h->refs, 1) != 1)
 		return;
 	free(h->url);
-	service_wipe(h->query);
+	str_wipe(h->query);
 	free(h->shown);
-	service_wipe(h->user);
-	service_wipe(h->password);
+	str_wipe(h->user);
+	str_wipe(h->password);
 	free(h->bearer_file);
 	free(h);
 }
@@ -65,8 +59,8 @@ static void service_fetch_free(struct service_fetch *f)
 	free(f->key);
 	free(f->etag);
 	free(f->unless);
-	service_wipe(f->url);
-	service_wipe(f->token);
+	str_wipe(f->url);
+	str_wipe(f->token);
 	free(f);
 }
 
@@ -431,22 +425,15 @@ static int read_token(const struct http *h, char **ret, struct err *e)
 			      h->bearer_file);
 }
 
-static int service_copy(const char *text, char **ret, struct err *e)
-{
-	*ret = text ? strdup(text) : NULL;
-	return text && !*ret ? err_nomem(e) : 0;
-}
-
 static int service_fill(struct service_fetch *f, const struct object_range *r, struct err *e)
 {
-	int rc = service_copy(r->key, &f->key, e);
+	bool failed = false;
+	int rc;
 
-	if (rc == 0)
-		rc = service_copy(r->etag && r->etag[0] ? r->etag : NULL, &f->etag, e);
-	if (rc == 0)
-		rc = service_copy(r->unless && r->unless[0] ? r->unless : NULL, &f->unless, e);
-	if (rc == 0)
-		rc = put_url(f->h, r->key, &f->url, e);
+	f->key = str_copy(r->key, &failed);
+	f->etag = str_copy(r->etag && r->etag[0] ? r->etag : NULL, &failed);
+	f->unless = str_copy(r->unless && r->unless[0] ? r->unless : NULL, &failed);
+	rc = failed ? err_nomem(e) : put_url(f->h, r->key, &f->url, e);
 	if (rc == 0 && !f->h->user)
 		rc = read_token(f->h, &f->token, e);
 	f->r = *r;
@@ -493,28 +480,23 @@ int http_service_open(struct http_client *net, const struct remote_options *opts
 		      const struct remote_target *t, struct object_service **ret, struct err *e)
 {
 	struct http *h = calloc(1, sizeof(*h));
-	int rc;
+	bool failed = false;
 
 	if (!h)
 		return err_nomem(e);
 	h->refs = 1;
 	h->net = net;
-	rc = service_copy(t->url, &h->url, e);
-	if (rc == 0)
-		rc = service_copy(t->query, &h->query, e);
-	if (rc == 0)
-		rc = service_copy(t->shown, &h->shown, e);
-	if (rc == 0)
-		rc = service_copy(t->user, &h->user, e);
-	if (rc == 0)
-		rc = service_copy(t->password, &h->password, e);
-	if (rc == 0)
-		rc = service_copy(t->no_token ? NULL : opts->bearer_file, &h->bearer_file, e);
+	h->url = str_copy(t->url, &failed);
+	h->query = str_copy(t->query, &failed);
+	h->shown = str_copy(t->shown, &failed);
+	h->user = str_copy(t->user, &failed);
+	h->password = str_copy(t->password, &failed);
+	h->bearer_file = str_copy(t->no_token ? NULL : opts->bearer_file, &failed);
 	h->public_only = t->public_only;
 	h->o = (struct object_service){.ops = &http_ops, .name = h->shown};
-	if (rc < 0) {
+	if (failed) {
 		http_close(&h->o);
-		return rc;
+		return err_nomem(e);
 	}
 	*ret = &h->o;
 	return 0;

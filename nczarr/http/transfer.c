@@ -11,6 +11,7 @@
 
 #include "base/core/clock.h"
 #include "base/core/endian.h"
+#include "base/core/str.h"
 #include "base/os/io.h"
 #include "base/os/cancel.h"
 
@@ -121,11 +122,10 @@ static int set_credentials(struct http_transfer *r, struct err *e)
 	} else if (open && o->netrc_file && !w->sign) {
 		r->auth = http_netrc_find(netrc(r->net), r->at.host, same);
 		if (r->auth) {
-			char *colon = strchr(r->auth, ':');
-
-			*colon = '\0';
+			r->colon = strchr(r->auth, ':');
+			*r->colon = '\0';
 			SET(r, CURLOPT_USERNAME, r->auth);
-			SET(r, CURLOPT_PASSWORD, colon + 1);
+			SET(r, CURLOPT_PASSWORD, r->colon + 1);
 		}
 	}
 	return 0;
@@ -264,13 +264,6 @@ int http_try(struct http_transfer *r, struct err *e)
 	return rc == 0 && r->unset ? err_nomem(e) : rc;
 }
 
-static void transfer_wipe(char *s, size_t n)
-{
-	if (s)
-		explicit_bzero(s, n);
-	free(s);
-}
-
 void http_try_end(struct http_transfer *r)
 {
 	struct http_client *n = r->net;
@@ -287,8 +280,9 @@ void http_try_end(struct http_transfer *r)
 		explicit_bzero(s->data, strlen(s->data));
 	curl_slist_free_all(r->headers);
 	r->headers = NULL;
-	transfer_wipe(r->url, r->url ? strlen(r->url) : 0);
-	r->url = NULL;
-	transfer_wipe(r->auth, r->auth ? strlen(r->auth) : 0);
-	r->auth = NULL;
+	str_wipe(steal(&r->url));
+	if (r->colon) /* the password is erased, too */
+		*r->colon = ':';
+	r->colon = NULL;
+	str_wipe(steal(&r->auth));
 }

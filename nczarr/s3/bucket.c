@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define LOG_COMPONENT LOG_HTTP
+#include "base/core/str.h"
 #include "base/observe/log.h"
 
 static const struct object_service_ops g_ops;
@@ -35,14 +36,6 @@ static void s3_close(struct object_service *o)
 	s3_unref(bucket_do_of(o));
 }
 
-static char *bucket_copy(const char *text, bool *failed)
-{
-	char *c = text && *text ? strdup(text) : NULL;
-
-	*failed |= text && *text && !c;
-	return c;
-}
-
 static int bucket_fill(struct s3 *s, const struct remote_options *opts,
 		       const struct remote_target *t, struct err *e)
 {
@@ -50,11 +43,11 @@ static int bucket_fill(struct s3 *s, const struct remote_options *opts,
 	size_t n;
 
 	s->google = t->kind == REMOTE_GS3;
-	s->bucket = bucket_copy(t->bucket, &failed);
+	s->bucket = str_copy(aws_some(t->bucket), &failed);
 	s->key = strdup(t->key ? t->key : "");
-	s->shown = bucket_copy(t->shown ? t->shown : t->bucket, &failed);
-	s->endpoint_text = bucket_copy(t->url ? t->url : opts->endpoint, &failed);
-	s->region = bucket_copy(t->region ? t->region : opts->region, &failed);
+	s->shown = str_copy(aws_some(t->shown ? t->shown : t->bucket), &failed);
+	s->endpoint_text = str_copy(aws_some(t->url ? t->url : opts->endpoint), &failed);
+	s->region = str_copy(aws_some(t->region ? t->region : opts->region), &failed);
 	s->virtual_hosts = opts->virtual_hosts;
 	s->requester_pays = opts->requester_pays;
 	s->private_redirects = opts->private_redirects;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* get.c - reads: HEAD, whole objects, ranges. A request is kept until its result is delivered; an
  * inconsistent answer is requested again before it is an error. */
+#include "base/core/str.h"
 #include "nczarr/s3/s3_int.h"
 
 #include <errno.h>
@@ -254,14 +255,6 @@ static void s3_get_on_answer(void *arg, struct http_response *a)
 	s3_in_done = false;
 }
 
-static char *s3_get_copy(const char *text, bool *failed)
-{
-	char *c = text ? strdup(text) : NULL;
-
-	*failed |= text && !c;
-	return c;
-}
-
 int s3_fetch(struct object_service *o, const struct object_range *r, object_done *done,
 	     void *arg, struct err *e)
 {
@@ -281,9 +274,9 @@ int s3_fetch(struct object_service *o, const struct object_range *r, object_done
 	f->what = (int)r->what;
 	f->off = r->off;
 	f->len = r->len;
-	f->key = s3_get_copy(r->key, &failed);
-	f->etag = s3_get_copy(r->etag, &failed);
-	f->unless = s3_get_copy(r->unless, &failed);
+	f->key = str_copy(r->key, &failed);
+	f->etag = str_copy(r->etag, &failed);
+	f->unless = str_copy(r->unless, &failed);
 	f->sizing = (r->what == OBJECT_PART || r->what == OBJECT_TAIL) && r->len == 0;
 	f->c = (struct s3_request){
 		.s = s, .key = f->key, .fd = -1, .background = r->background};
