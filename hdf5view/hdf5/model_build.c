@@ -195,54 +195,6 @@ static int move_dims(struct h5_build *b, const uint32_t *gmap, struct err *e)
 	return 0;
 }
 
-/* model_build_members - distribute ordinals of things among their groups: count, allocate, fill.
- * `of` gives the group of thing i, or DS_NONE. */
-typedef uint32_t group_of(const struct dataset *ds, uint32_t i);
-
-static uint32_t model_build_group_of_group(const struct dataset *ds, uint32_t i)
-{
-	return ds->groups[i].parent;
-}
-
-static uint32_t model_build_group_of_array(const struct dataset *ds, uint32_t i)
-{
-	return ds->arrays[i].group;
-}
-
-static uint32_t model_build_group_of_dim(const struct dataset *ds, uint32_t i)
-{
-	return ds->dims[i].group;
-}
-
-static uint32_t *model_build_members(struct h5_build *b, uint32_t n, group_of *of,
-				     uint32_t **ret_first, struct err *e)
-{
-	struct dataset *ds = &b->src->g.base.ds;
-	uint32_t *list = arena_alloc(b->arena, n, sizeof(*list));
-	uint32_t *first = arena_alloc(b->arena, (size_t)ds->n_groups + 1, sizeof(*first));
-	auto_free uint32_t *at = alloc_array((size_t)ds->n_groups + 1, sizeof(*at));
-
-	if (!list || !first) {
-		(void)h5_full(b, e);
-		return NULL;
-	}
-	if (!at) {
-		(void)err_nomem(e);
-		return NULL;
-	}
-	for (uint32_t i = 0; i < n; i++)
-		if (of(ds, i) != DS_NONE)
-			first[of(ds, i) + 1]++;
-	for (uint32_t g = 0; g < ds->n_groups; g++)
-		first[g + 1] += first[g];
-	memcpy(at, first, ((size_t)ds->n_groups + 1) * sizeof(*at));
-	for (uint32_t i = 0; i < n; i++)
-		if (of(ds, i) != DS_NONE)
-			list[at[of(ds, i)]++] = i;
-	*ret_first = first;
-	return list;
-}
-
 static int by_dimid(const void *pa, const void *pb, void *arg)
 {
 	const struct h5_bdim *dims = arg;
@@ -256,7 +208,7 @@ static int by_dimid(const void *pa, const void *pb, void *arg)
 static int model_build_move_groups(struct h5_build *b, const uint32_t *gmap, struct err *e)
 {
 	struct dataset *ds = &b->src->g.base.ds;
-	uint32_t *groups, *arrays, *dims, *fg, *fa, *fd;
+	int rc;
 
 	ds->groups = arena_alloc(b->arena, ds->n_groups, sizeof(*ds->groups));
 	b->src->groups = arena_alloc(b->arena, ds->n_groups, sizeof(*b->src->groups));
@@ -273,26 +225,11 @@ static int model_build_move_groups(struct h5_build *b, const uint32_t *gmap, str
 		b->src->groups[gmap[i]] =
 			(struct h5_node){.addr = b->groups[i].addr, .file = b->groups[i].file};
 	}
-	groups = model_build_members(b, ds->n_groups, model_build_group_of_group, &fg, e);
-	arrays = groups ? model_build_members(b, ds->n_arrays, model_build_group_of_array, &fa,
-					      e)
-			: NULL;
-	dims = arrays ? model_build_members(b, ds->n_dims, model_build_group_of_dim, &fd, e)
-		      : NULL;
-	if (!dims)
-		return e && e->code ? e->code : -ENOMEM;
-	for (uint32_t i = 0; i < ds->n_groups; i++) {
-		struct ds_group *g = &ds->groups[i];
-
-		g->groups = groups + fg[i];
-		g->n_groups = fg[i + 1] - fg[i];
-		g->arrays = arrays + fa[i];
-		g->n_arrays = fa[i + 1] - fa[i];
-		g->dims = dims + fd[i];
-		g->n_dims = fd[i + 1] - fd[i];
-		qsort_r(dims + fd[i], g->n_dims, sizeof(*dims), by_dimid, b->dims);
-	}
-	return 0;
+	rc = ds_group_members(ds, e);
+	for (uint32_t i = 0; rc == 0 && i < ds->n_groups; i++)
+		qsort_r((uint32_t *)(uintptr_t)ds->groups[i].dims, ds->groups[i].n_dims,
+			sizeof(uint32_t), by_dimid, b->dims);
+	return rc;
 }
 
 int h5_freeze(struct h5_build *b, struct err *e)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "nczarr/source/array_metadata.h"
+#include "translate/model/value.h"
 
 #define EXTRA_ATTRS 5 /* _FillValue, units, calendar, numpy_dtype, _Encoding */
 
@@ -83,10 +84,8 @@ static bool is_nat(const struct ds_array *a)
 static bool fill_wanted(const struct zr_build *b, const struct zr_barray *w)
 {
 	const struct zr_meta *m = w->meta;
-	bool number = w->a.type.kind == DT_INT || w->a.type.kind == DT_UINT ||
-		      w->a.type.kind == DT_FLOAT;
 
-	if (b->nc.on || !w->a.fill_defined || !number)
+	if (b->nc.on || !w->a.fill_defined || !value_is_number(&w->a.type))
 		return false;
 	/* xarray masks no other time */
 	if (m->dtype.units || m->dtype.numpy)
@@ -176,16 +175,6 @@ static void scalar(struct zr_barray *w)
 		w->refs = NULL;
 }
 
-/* stored_lengths - of the innermost chunk. */
-static const uint64_t *stored_lengths(const struct zr_meta *m)
-{
-	const struct zr_shard *s = m->shard;
-
-	while (s && s->next)
-		s = s->next;
-	return s ? s->inner : m->chunk;
-}
-
 /* array_chunks - clip the chunk to the array, except in a store that is being written: the
  * array may grow, and the writer continues with full chunks. */
 static int array_chunks(struct zr_build *b, struct zr_barray *w, struct err *e)
@@ -197,7 +186,9 @@ static int array_chunks(struct zr_build *b, struct zr_barray *w, struct err *e)
 
 	if (!chunk)
 		return zr_full(b->arena, e);
-	w->z.stored = stored_lengths(m);
+	w->z.stored = m->chunk;
+	for (const struct zr_shard *s = m->shard; s; s = s->next)
+		w->z.stored = s->inner; /* of the innermost chunk */
 	for (uint32_t i = 0; i < rank; i++) {
 		chunk[i] = b->s->borrowed || b->s->opts.whole_chunks
 				   ? w->z.stored[i]
@@ -217,18 +208,13 @@ static int array_chunks(struct zr_build *b, struct zr_barray *w, struct err *e)
 
 /* ---- access ---- */
 
-static bool outer_codecs(const struct zr_meta *m)
-{
-	for (const struct zr_shard *s = m->shard; s; s = s->next)
-		if (s->outer.n)
-			return true;
-	return false;
-}
-
 static void array_set_access(struct zr_barray *w)
 {
 	const struct zr_meta *m = w->meta;
+	bool outer = false;
 
+	for (const struct zr_shard *s = m->shard; s; s = s->next)
+		outer = outer || s->outer.n;
 	w->a.layout = DS_CHUNKED;
 	w->a.chain = m->chain;
 	w->a.uniform = true;
@@ -243,7 +229,7 @@ static void array_set_access(struct zr_barray *w)
 		w->a.convert = "fields are stored with gaps between them, or in another form";
 	else if (m->order)
 		w->a.convert = "chunks are not in C order";
-	else if (outer_codecs(m))
+	else if (outer)
 		w->a.convert = "whole shards are encoded";
 	else if (w->z.clipped)
 		w->a.convert = "chunks are longer than the array";
@@ -424,24 +410,6 @@ static int array_shorten(struct arena *a, struct zr_meta *m, struct err *e)
 	return 0;
 }
 
-/* array_lists - restore lists of numbers from lists of bytes. */
-static void array_lists(struct zr_meta *m, const struct dtype *base)
-{
-	m->dtype.type.base = base;
-	m->vlen = ZR_VLEN_ARRAY;
-}
-
-static bool array_is_number(const struct dtype *t)
-{
-	return t->kind == DT_BOOL || t->kind == DT_INT || t->kind == DT_UINT ||
-	       t->kind == DT_FLOAT || t->kind == DT_COMPLEX;
-}
-
-static bool is_bytes(const struct dtype *t)
-{
-	return t->kind == DT_STRING || t->kind == DT_OPAQUE || t->kind == DT_COMPOUND;
-}
-
 int zr_bytes_meaning(struct arena *a, struct zr_meta *m, struct err *e)
 {
 	const struct dtype *t = &m->dtype.type;
@@ -457,12 +425,16 @@ int zr_bytes_meaning(struct arena *a, struct zr_meta *m, struct err *e)
 	rc = array_parse(a, &text, &meant, e);
 	if (rc < 0)
 		return rc == -ENOENT ? 0 : rc;
-	if (vlen && array_is_number(&meant.type)) {
+	if (vlen && (value_is_number(&meant.type) || meant.type.kind == DT_BOOL ||
+		     meant.type.kind == DT_COMPLEX)) {
 		base = arena_copy(a, &meant.type, sizeof(meant.type));
 		if (!base)
 			return zr_full(a, e);
-		array_lists(m, base);
-	} else if (!vlen && is_bytes(&meant.type) &&
+		m->dtype.type.base = base; /* lists of numbers from lists of bytes */
+		m->vlen = ZR_VLEN_ARRAY;
+	} else if (!vlen &&
+		   (meant.type.kind == DT_STRING || meant.type.kind == DT_OPAQUE ||
+		    meant.type.kind == DT_COMPOUND) &&
 		   (meant.type.size == 1 || array_whole(m, meant.type.size))) {
 		rc = meant.type.size > 1 ? array_shorten(a, m, e) : 0;
 		m->dtype = meant;
