@@ -13,6 +13,7 @@
 
 #include "base/os/io.h"
 #include "base/os/url.h"
+#include "nczarr/http/http.h"
 
 #define CANONICAL_MAX (1u << 20)
 #define DIGEST_PIECE (1u << 18)
@@ -436,6 +437,20 @@ void s3_signed_release(struct s3_signed *s)
 {
 	buf_wipe(&s->token);
 	buf_wipe(&s->authorization);
+}
+
+int s3_signed_send(struct s3_signed *s, struct http_transfer *r, struct err *e)
+{
+	int rc = http_header(r, s->date, e);
+
+	if (rc == 0 && *s->payload)
+		rc = http_header(r, s->payload, e);
+	if (rc == 0 && s->token.len)
+		rc = http_header(r, (const char *)s->token.data, e);
+	if (rc == 0)
+		rc = http_header(r, (const char *)s->authorization.data, e);
+	s3_signed_release(s);
+	return rc;
 }
 
 void s3_query_put(struct buf *query, const char *name, const char *value)

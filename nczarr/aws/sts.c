@@ -70,17 +70,7 @@ static int aws_sts_sign(void *arg, struct http_transfer *r, struct err *e)
 	if (!k)
 		return 0; /* the token authenticates the request */
 	rc = s3_sign(&in, &out, e);
-	if (rc < 0)
-		return rc;
-	rc = http_header(r, out.date, e);
-	if (rc == 0)
-		rc = http_header(r, out.payload, e);
-	if (rc == 0 && out.token.len)
-		rc = http_header(r, (const char *)out.token.data, e);
-	if (rc == 0)
-		rc = http_header(r, (const char *)out.authorization.data, e);
-	s3_signed_release(&out);
-	return rc;
+	return rc ? rc : s3_signed_send(&out, r, e);
 }
 
 static int put_form(const struct aws_role *role, struct buf *form, struct err *e)

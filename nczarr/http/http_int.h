@@ -39,11 +39,11 @@ struct http_list {
 /* http_host - one scheme, host and port. */
 struct http_host {
 	struct http_host *next;
-	char *key;
 	uint32_t refs;         /* requests to this host */
 	uint32_t flying, behind; /* in flight; background ones among them */
 	bool http1, http2;     /* protocols it has used */
 	int64_t last_good;     /* time of its last answer; 0: never */
+	char key[];
 };
 
 /* http_fault - reason of a callback to end a transfer. */

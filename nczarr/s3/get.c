@@ -168,17 +168,6 @@ static int s3_get_check(const struct s3_get_fetch *f, const struct http_response
 	return 0;
 }
 
-/* s3_get_give - pass the bytes to the receiver. */
-static void s3_get_give(struct s3_get_fetch *f, struct http_response *a, struct object_got *got)
-{
-	got->info.version = object_version(&got->info);
-	if (!f->sizing && f->what != OBJECT_HEAD)
-		got->data = buf_take(&a->body, &got->len);
-	if (f->sizing)
-		got->off = got->info.size;
-	s3_get_tell(f, got);
-}
-
 /* succeeded - handle an answer below 400. */
 static void succeeded(struct s3_get_fetch *f, struct http_response *a)
 {
@@ -200,7 +189,12 @@ static void succeeded(struct s3_get_fetch *f, struct http_response *a)
 		got.info.version = object_version(&got.info);
 		s3_get_tell(f, &got);
 	} else {
-		s3_get_give(f, a, &got);
+		got.info.version = object_version(&got.info);
+		if (f->sizing)
+			got.off = got.info.size;
+		else if (f->what != OBJECT_HEAD)
+			got.data = buf_take(&a->body, &got.len);
+		s3_get_tell(f, &got);
 	}
 }
 
@@ -220,14 +214,6 @@ static bool too_big(struct s3_get_fetch *f, const struct http_response *a)
 	return true;
 }
 
-/* vague - whether a failed HEAD needs a GET: only GET has a body with the reason. */
-static bool vague(const struct s3_get_fetch *f, const struct http_response *a)
-{
-	return f->c.method[0] == 'H' && !f->sizing &&
-	       (a->status == 400 || a->status == 403 || a->status == 404 || a->status == 301) &&
-	       !*a->error_code && !f->reason;
-}
-
 static void s3_get_on_answer(void *arg, struct http_response *a)
 {
 	struct s3_get_fetch *f = arg;
@@ -237,7 +223,9 @@ static void s3_get_on_answer(void *arg, struct http_response *a)
 	s3_in_done = true;
 	if (s3_should_reissue(&f->c, a)) {
 		s3_get_again(f, true);
-	} else if (vague(f, a)) {
+	} else if (f->c.method[0] == 'H' && !f->sizing && !*a->error_code && !f->reason &&
+		   (a->status == 400 || a->status == 403 || a->status == 404 ||
+		    a->status == 301)) { /* only GET has a body with the reason */
 		f->reason = true;
 		s3_get_again(f, false);
 	} else if (a->status == 416 && !f->sizing && !f->reason && f->what != OBJECT_HEAD) {
