@@ -191,13 +191,6 @@ static void info_of(const struct http_response *a, struct object_info *ret)
 	(void)snprintf(ret->etag, sizeof(ret->etag), "%s", a->etag);
 }
 
-/* refused_head - whether HEAD failed although GET may work: servers without HEAD, and URLs signed
- * for GET. */
-static bool refused_head(const struct http_response *a)
-{
-	return a->status == 400 || a->status == 403 || a->status == 405 || a->status == 501;
-}
-
 /* service_behind - handle 416 Range Not Satisfiable. */
 static void service_behind(struct service_fetch *f, const struct http_response *a)
 {
@@ -233,7 +226,9 @@ static void service_failed(struct service_fetch *f, struct http_response *a)
 {
 	struct object_info info;
 
-	if (f->r.what == OBJECT_HEAD && !f->by_get && refused_head(a)) {
+	/* GET may work: servers without HEAD, and URLs signed for GET */
+	if (f->r.what == OBJECT_HEAD && !f->by_get &&
+	    (a->status == 400 || a->status == 403 || a->status == 405 || a->status == 501)) {
 		f->by_get = true;
 		ask_again(f);
 	} else if (a->rc == -ERANGE && a->status == 416 && f->r.what != OBJECT_ALL) {
@@ -275,17 +270,6 @@ static const char *wrong_range(const struct service_fetch *f, const struct http_
 	if (a->range_end < end && size != a->range_end)
 		return "less than requested";
 	return NULL;
-}
-
-/* is_short - whether a complete file was sent, and the stored part does not match its length. */
-static bool is_short(const struct service_fetch *f, const struct http_response *a)
-{
-	uint64_t size = a->length, want;
-
-	if (!a->cut || size == UINT64_MAX || f->r.what != OBJECT_PART)
-		return false;
-	want = size > f->r.off ? u64_min(size - f->r.off, f->r.len) : 0;
-	return a->body.len != want;
 }
 
 /* info_came - the info is complete, or the rest can be requested now. */
@@ -347,7 +331,8 @@ static void came(struct service_fetch *f, struct http_response *a)
 		service_end(f, -EALREADY, NULL, NULL, 0, NULL);
 	else if (r->what == OBJECT_HEAD)
 		info_came(f, &info);
-	else if (is_short(f, a))
+	else if (a->cut && a->length != UINT64_MAX && r->what == OBJECT_PART &&
+		 a->body.len != (a->length > off ? u64_min(a->length - off, r->len) : 0))
 		service_fail(f, -EBADMSG,
 			     "the length of the response does not match its header");
 	else if (f->size && info.size != f->size && info.size != UINT64_MAX)

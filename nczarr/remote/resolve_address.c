@@ -76,30 +76,20 @@ static struct stat stat_of(const char *name, bool is_dir, const struct store_sta
 	return out;
 }
 
-/* web_page - whether the content is a web page, or a server's listing of a folder. */
-static bool web_page(const uint8_t *head, size_t n)
-{
-	static const char *const begins[] = {"<!doctype", "<html", "<head", "<body", "<?xml"};
-	size_t at = 0;
-
-	while (at < n && (head[at] == ' ' || (head[at] >= '\t' && head[at] <= '\r')))
-		at++;
-	for (size_t i = 0; i < ARRAY_LEN(begins); i++) {
-		size_t len = strlen(begins[i]);
-
-		if (n - at >= len && strncasecmp((const char *)head + at, begins[i], len) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* is_page - the same for an object of a store. */
+/* is_page - whether an object is a web page, or a server's listing of a folder. */
 static bool is_page(struct store *s, const char *key, uint64_t size)
 {
-	uint8_t head[32];
-	size_t n = size < sizeof(head) ? (size_t)size : sizeof(head);
+	static const char *const begins[] = {"<!doctype", "<html", "<head", "<body", "<?xml"};
+	char head[33] = "";
+	size_t n = size < 32 ? (size_t)size : 32, at;
 
-	return n > 0 && store_read(s, key, 0, head, n, NULL, NULL) == 0 && web_page(head, n);
+	if (n == 0 || store_read(s, key, 0, (uint8_t *)head, n, NULL, NULL) < 0)
+		return false;
+	at = strspn(head, " \t\n\v\f\r");
+	for (size_t i = 0; i < ARRAY_LEN(begins); i++)
+		if (strncasecmp(head + at, begins[i], strlen(begins[i])) == 0)
+			return true;
+	return false;
 }
 
 /* file_in - the object as a blob that owns the store. The store is taken on success only. */

@@ -166,16 +166,6 @@ int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e)
 	return rc;
 }
 
-/* zs_txn_file - create a file with the content of a new object; *ret is its number. */
-static int zs_txn_file(struct zs_txn *t, const uint8_t *p, size_t n, uint64_t *ret,
-		       struct err *e)
-{
-	auto_fd int fd = -1;
-	int rc = zs_txn_new(t, ret, &fd, e);
-
-	return rc || n == 0 ? rc : io_pwrite(fd, p, n, 0, e);
-}
-
 /* ---- the manifest, written ---- */
 
 static int journal_flush(struct zs_txn *t, struct err *e)
@@ -235,9 +225,12 @@ int zs_txn_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, st
 int zs_txn_put(struct zs_txn *t, enum zs_op op, const char *key, const uint8_t *p, size_t n,
 	       struct err *e)
 {
+	auto_fd int fd = -1;
 	uint64_t file;
-	int rc = zs_txn_file(t, p, n, &file, e);
+	int rc = zs_txn_new(t, &file, &fd, e);
 
+	if (rc == 0 && n > 0)
+		rc = io_pwrite(fd, p, n, 0, e);
 	return rc ? rc : zs_txn_step(t, op, file, key, e);
 }
 

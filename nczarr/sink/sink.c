@@ -360,12 +360,6 @@ int zs_watch_array(struct zarr_sink *s, const char *key, struct err *e)
 	return at ? zs_watch(s, at, e) : -ENOMEM;
 }
 
-/* watch_all - watch consolidated metadata. */
-static int watch_all(struct zarr_sink *s, struct err *e)
-{
-	return s->txn.remote ? zs_watch(s, s->format == 3 ? "zarr.json" : ".zmetadata", e) : 0;
-}
-
 static int zarr_sink_begin(struct sink *sink, struct source *was, struct source *now,
 			   struct err *e)
 {
@@ -374,8 +368,8 @@ static int zarr_sink_begin(struct sink *sink, struct source *was, struct source 
 
 	if (rc == 0)
 		rc = layout_ok(s, e);
-	if (rc == 0)
-		rc = watch_all(s, e);
+	if (rc == 0 && s->txn.remote) /* consolidated metadata */
+		rc = zs_watch(s, s->format == 3 ? "zarr.json" : ".zmetadata", e);
 	if (rc)
 		return rc;
 	s->was = was;
