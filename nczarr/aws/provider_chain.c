@@ -209,19 +209,6 @@ static int from_profile(struct looking *l, const struct aws_profile *p, struct e
 	return 0;
 }
 
-static int from_services(struct looking *l, struct err *e)
-{
-	int rc;
-
-	if (l->o->fixed_only)
-		return 0;
-	chain_note(l, "container and instance credentials");
-	rc = aws_from_container(l->o, &l->ret->keys, e);
-	if (rc == 0 && !l->ret->keys)
-		rc = aws_from_instance(l->o, &l->ret->keys, e);
-	return rc;
-}
-
 /* chain_places - set region and endpoint, independent of the keys. */
 static int chain_places(struct looking *l, const struct aws_profile *p, struct err *e)
 {
@@ -261,7 +248,11 @@ static int chain_look(struct looking *l, const struct aws_profile *p, struct err
 	rc = from_profile(l, p, e);
 	if (rc < 0 || l->ret->keys)
 		return rc;
-	return from_services(l, e);
+	if (l->o->fixed_only)
+		return 0;
+	chain_note(l, "container and instance credentials");
+	rc = aws_from_container(l->o, &l->ret->keys, e);
+	return rc || l->ret->keys ? rc : aws_from_instance(l->o, &l->ret->keys, e);
 }
 
 int aws_resolve(const struct aws_options *o, struct aws_resolved *ret, struct err *e)

@@ -97,21 +97,6 @@ static void wake(struct http_client *n)
 		(void)nanosleep(&ms, NULL);
 }
 
-/* multi_new - NULL if it cannot be woken: libcurl works without descriptors for that. */
-static CURLM *multi_new(struct err *e)
-{
-	CURLM *m = curl_ready == CURLE_OK ? curl_multi_init() : NULL;
-
-	if (!m) {
-		(void)err_nomem(e);
-	} else if (curl_multi_wakeup(m) != CURLM_OK) {
-		(void)curl_multi_cleanup(m);
-		(void)err_set(e, -EMFILE, "cannot send requests: no file descriptors are left");
-		m = NULL;
-	}
-	return m;
-}
-
 static void http_end(struct http_client *n, bool ending)
 {
 	bool started;
@@ -274,10 +259,17 @@ static int start_thread(struct http_client *n, struct err *e)
 	int rc;
 
 	(void)pthread_once(&curl_once, curl_begin);
+	if (!n->multi && curl_ready == CURLE_OK)
+		n->multi = curl_multi_init();
 	if (!n->multi)
-		n->multi = multi_new(e);
-	if (!n->multi)
-		return e ? e->code : -EIO;
+		return err_nomem(e);
+	if (curl_multi_wakeup(n->multi) !=
+	    CURLM_OK) { /* it works without descriptors for that */
+		(void)curl_multi_cleanup(n->multi);
+		n->multi = NULL;
+		return err_set(e, -EMFILE,
+			       "cannot send requests: no file descriptors are left");
+	}
 	rc = thread_start(&n->thread, http_run, n);
 	if (rc)
 		return err_sys(e, rc, "cannot start the thread for requests");

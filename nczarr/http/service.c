@@ -100,24 +100,6 @@ NZ_PRINTF(3, 4) static void service_fail(struct service_fetch *f, int rc, const 
 
 static void service_on_answer(void *arg, struct http_response *a);
 
-/* range_line - "Range: bytes=0-99"; "" for the whole object. */
-static void range_line(const struct service_fetch *f, char out[80])
-{
-	const struct object_range *r = &f->r;
-	unsigned long long off = r->off, last = 0;
-
-	out[0] = '\0';
-	if (r->what == OBJECT_HEAD && f->by_get)
-		(void)snprintf(out, 80, "Range: bytes=0-0");
-	else if (r->what == OBJECT_TAIL)
-		(void)snprintf(out, 80, "Range: bytes=-%llu", (unsigned long long)r->len);
-	if (r->what != OBJECT_PART)
-		return;
-	if (ckd_add(&last, off, (unsigned long long)r->len - 1))
-		last = UINT64_MAX;
-	(void)snprintf(out, 80, "Range: bytes=%llu-%llu", off, last);
-}
-
 static int service_ask(struct service_fetch *f, struct err *e)
 {
 	const struct http *h = f->h;
@@ -137,7 +119,7 @@ static int service_ask(struct service_fetch *f, struct err *e)
 		.bearer = f->token,
 	};
 
-	range_line(f, range);
+	object_range_line(r->what, r->off, r->len, r->what == OBJECT_HEAD && f->by_get, range);
 	if (range[0])
 		lines[n++] = range;
 	if (r->what == OBJECT_PART || f->by_get) {

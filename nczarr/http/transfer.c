@@ -195,9 +195,9 @@ static void set_connection(struct http_transfer *r)
 		SET(r, CURLOPT_CAINFO, o->ca_file);
 }
 
-static void set_limits(struct http_transfer *r)
+/* set_constants - set what is the same for each try. */
+static void set_constants(struct http_transfer *r)
 {
-
 	SET(r, CURLOPT_PROTOCOLS_STR, "http,https");
 	SET(r, CURLOPT_FOLLOWLOCATION, 0L);
 	SET(r, CURLOPT_PATH_AS_IS, 1L);
@@ -207,11 +207,6 @@ static void set_limits(struct http_transfer *r)
 	SET(r, CURLOPT_QUICK_EXIT, 1L); /* do not wait for name servers */
 	SET(r, CURLOPT_BUFFERSIZE, 256L << 10);
 	SET(r, CURLOPT_USERAGENT, "nczarrfs/" NCZARRFS_VERSION);
-}
-
-static void set_calls(struct http_transfer *r)
-{
-
 	SET(r, CURLOPT_ERRORBUFFER, r->text);
 	SET(r, CURLOPT_HEADERFUNCTION, http_on_header);
 	SET(r, CURLOPT_HEADERDATA, r);
@@ -254,8 +249,7 @@ int http_try(struct http_transfer *r, struct err *e)
 	r->easy = n->n_spare ? n->spare[--n->n_spare] : curl_easy_init();
 	if (!r->easy)
 		return err_nomem(e);
-	set_limits(r);
-	set_calls(r);
+	set_constants(r);
 	set_connection(r);
 	set_method(r);
 	rc = set_address(r, e);

@@ -449,8 +449,8 @@ static bool remote_emit_one(void *arg, const char *name, bool is_dir,
 	return !g->stopped;
 }
 
-static int remote_list(struct store *s, const char *key, bool want_stat NZ_UNUSED,
-		       store_emit *emit, void *arg, struct err *e)
+static int list_objects(struct store *s, const char *key, bool deep, store_emit *emit,
+			void *arg, struct err *e)
 {
 	struct rstore *st = remote_of(s);
 	struct remote_listing g = {
@@ -462,7 +462,9 @@ static int remote_list(struct store *s, const char *key, bool want_stat NZ_UNUSE
 	if (s->unlisted)
 		return err_set(e, -EOPNOTSUPP, "'%s': a web server cannot list directories",
 			       key);
-	rc = st->o->ops->list(st->o, key, false, remote_emit_one, &g, e);
+	rc = st->o->ops->list(st->o, key, deep, remote_emit_one, &g, e);
+	if (deep)
+		return rc;
 	if (rc == 0 && !g.any && *key)
 		rc = remote_absent(key, e);
 	if ((rc < 0 && rc != -ENOENT) || g.stopped)
@@ -478,17 +480,16 @@ static int remote_list(struct store *s, const char *key, bool want_stat NZ_UNUSE
 	return rc;
 }
 
+static int remote_list(struct store *s, const char *key, bool want_stat NZ_UNUSED,
+		       store_emit *emit, void *arg, struct err *e)
+{
+	return list_objects(s, key, false, emit, arg, e);
+}
+
 static int remote_list_deep(struct store *s, const char *key, store_emit *emit, void *arg,
 			    struct err *e)
 {
-	struct rstore *st = remote_of(s);
-	struct remote_listing g = {
-		.st = st, .key = key, .emit = emit, .arg = arg, .began = clock_ns()};
-
-	if (s->unlisted)
-		return err_set(e, -EOPNOTSUPP, "'%s': a web server cannot list directories",
-			       key);
-	return st->o->ops->list(st->o, key, true, remote_emit_one, &g, e);
+	return list_objects(s, key, true, emit, arg, e);
 }
 
 static int remote_check(struct store *s NZ_UNUSED, struct err *e NZ_UNUSED)

@@ -18,7 +18,7 @@ struct s3_get_fetch {
 	char *key, *etag, *unless; /* owned; the last two NULL */
 	int what;
 	uint64_t off, len;
-	char range[64], if_match[OBJECT_ETAG_MAX + 16], if_none[OBJECT_ETAG_MAX + 20];
+	char range[80], if_match[OBJECT_ETAG_MAX + 16], if_none[OBJECT_ETAG_MAX + 20];
 	bool sizing; /* the current request is for the info only */
 	bool reason; /* the current request is for the reason of a failed HEAD */
 	unsigned damaged;
@@ -68,23 +68,6 @@ static void s3_get_set_headers(struct s3_get_fetch *f)
 	f->c.turns = 0;
 }
 
-/* set_range - set the requested bytes. */
-static void set_range(struct s3_get_fetch *f)
-{
-	uint64_t last;
-
-	if (f->reason)
-		snprintf(f->range, sizeof(f->range), "Range: bytes=0-0");
-	else if (f->what == OBJECT_TAIL)
-		snprintf(f->range, sizeof(f->range), "Range: bytes=-%" PRIu64, f->len);
-	else if (f->what == OBJECT_PART) {
-		if (ckd_add(&last, f->off, f->len - 1))
-			last = UINT64_MAX;
-		snprintf(f->range, sizeof(f->range), "Range: bytes=%" PRIu64 "-%" PRIu64,
-			 f->off, last);
-	}
-}
-
 static void s3_get_on_answer(void *arg, struct http_response *a);
 
 static int s3_get_begin(struct s3_get_fetch *f, struct err *e)
@@ -95,7 +78,7 @@ static int s3_get_begin(struct s3_get_fetch *f, struct err *e)
 	f->c.max_body = f->reason ? 1 : head ? 0 : f->len;
 	f->c.part_off = f->off;
 	f->c.part_len = f->what == OBJECT_PART && !head && !f->reason ? f->len : 0;
-	set_range(f);
+	object_range_line(f->what, f->off, f->len, f->reason, f->range);
 	s3_get_set_headers(f);
 	return s3_start(&f->c, s3_get_on_answer, f, e);
 }

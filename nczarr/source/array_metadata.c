@@ -86,10 +86,7 @@ static bool countable(const uint64_t *lens, uint32_t rank, uint64_t bytes)
 	for (uint32_t i = 0; i < rank; i++)
 		if (lens[i] == 0)
 			return true;
-	for (uint32_t i = 0; i < rank; i++)
-		if (ckd_mul(&bytes, bytes, lens[i]) || bytes > BYTES_MAX)
-			return false;
-	return true;
+	return u64_product(&bytes, lens, rank, BYTES_MAX);
 }
 
 static int read_grid(struct arena *a, const json_t *doc, struct zr_meta *m, struct err *e)
