@@ -339,19 +339,6 @@ static int time_v2(const struct dtype_reading *r, const struct zr_dtype_parts *t
 	return 0;
 }
 
-static int chars_v2(const struct dtype_reading *r, const struct zr_dtype_parts *t,
-		    const char *s, struct zr_dtype *ret)
-{
-	int rc;
-
-	if (r->old_char && t->n == 1)
-		return dtype_sized(r, DT_STRING, 1, s, ret);
-	rc = dtype_sized(r, DT_STRING, t->n > UINT32_MAX / 4 ? UINT32_MAX : 4 * t->n, s, ret);
-	ret->conv = ZR_UTF32;
-	ret->big = t->big;
-	return rc;
-}
-
 static int plain_v2(const struct dtype_reading *r, const char *s, struct zr_dtype *ret)
 {
 	struct zr_dtype_parts t;
@@ -372,7 +359,11 @@ static int plain_v2(const struct dtype_reading *r, const char *s, struct zr_dtyp
 	case 'V':
 		return dtype_sized(r, DT_OPAQUE, t.n, s, ret);
 	case 'U':
-		return chars_v2(r, &t, s, ret);
+		if (r->old_char && t.n == 1)
+			return dtype_sized(r, DT_STRING, 1, s, ret);
+		ret->conv = ZR_UTF32;
+		ret->big = t.big;
+		return dtype_sized(r, DT_STRING, u64_min(4 * t.n, UINT32_MAX), s, ret);
 	case 'O': /* the filter decides */
 		if (t.has_n && t.n != 8)
 			break;
@@ -544,22 +535,6 @@ const char *zr_dtype_name3(const struct dtype *t)
 	return NULL;
 }
 
-static bool find_v3(const char *name, struct zr_dtype *ret)
-{
-	static const struct dtype byte = {.kind = DT_UINT, .size = 1};
-
-	for (size_t i = 0; i < ARRAY_LEN(plain_v3); i++) {
-		if (strcmp(plain_v3[i].name, name) != 0)
-			continue;
-		ret->type = (struct dtype){.kind = plain_v3[i].kind, .size = plain_v3[i].size};
-		ret->stored = plain_v3[i].size;
-		if (ret->type.kind == DT_VLEN)
-			ret->type.base = &byte;
-		return true;
-	}
-	return false;
-}
-
 static int time_v3(const struct dtype_reading *r, const struct zr_named *t,
 		   struct zr_dtype *ret)
 {
@@ -606,19 +581,6 @@ static int lengths_v3(const struct dtype_reading *r, const struct zr_named *t,
 	return dtype_sized(r, kind, n, t->name, ret);
 }
 
-static int raw_v3(const struct dtype_reading *r, const char *name, struct zr_dtype *ret)
-{
-	uint64_t bits;
-
-	if (str_u64(name + 1, strlen(name + 1), INT64_MAX, &bits) < 0)
-		return not_supported(r, name);
-	if (bits % 8)
-		return err_set(r->e, -EBADMSG,
-			       "data type '%.*s' is not a whole number of bytes", QUOTE_MAX,
-			       name);
-	return dtype_sized(r, DT_OPAQUE, bits / 8, name, ret);
-}
-
 static int any_v3(struct dtype_reading *r, const json_t *v, unsigned int depth,
 		  struct zr_dtype *ret);
 
@@ -647,14 +609,23 @@ static int field_v3(struct dtype_reading *r, struct dtype_record *rec, const jso
 static int any_v3(struct dtype_reading *r, const json_t *v, unsigned int depth,
 		  struct zr_dtype *ret)
 {
+	static const struct dtype byte = {.kind = DT_UINT, .size = 1};
 	struct zr_named t;
+	uint64_t bits;
 	int rc = zr_named_of(v, "data_type", &t, r->e);
 
 	*ret = (struct zr_dtype){.conv = ZR_AS_STORED};
 	if (rc < 0)
 		return rc;
-	if (find_v3(t.name, ret))
+	for (size_t i = 0; i < ARRAY_LEN(plain_v3); i++) {
+		if (strcmp(plain_v3[i].name, t.name) != 0)
+			continue;
+		ret->type = (struct dtype){.kind = plain_v3[i].kind, .size = plain_v3[i].size};
+		ret->stored = plain_v3[i].size;
+		if (ret->type.kind == DT_VLEN)
+			ret->type.base = &byte;
 		return 0;
+	}
 	if (strcmp(t.name, "numpy.datetime64") == 0 || strcmp(t.name, "numpy.timedelta64") == 0)
 		return time_v3(r, &t, ret);
 	if (strcmp(t.name, "fixed_length_utf32") == 0 ||
@@ -666,9 +637,14 @@ static int any_v3(struct dtype_reading *r, const json_t *v, unsigned int depth,
 			return err_set(r->e, -EBADMSG, "a structure has no list of fields");
 		return fields_of(r, v, depth, field_v3, ret);
 	}
-	if (t.name[0] == 'r' && t.name[1] >= '0' && t.name[1] <= '9')
-		return raw_v3(r, t.name, ret);
-	return not_supported(r, t.name);
+	if (t.name[0] != 'r' || t.name[1] < '0' || t.name[1] > '9' ||
+	    str_u64(t.name + 1, strlen(t.name + 1), INT64_MAX, &bits) < 0)
+		return not_supported(r, t.name);
+	if (bits % 8)
+		return err_set(r->e, -EBADMSG,
+			       "data type '%.*s' is not a whole number of bytes", QUOTE_MAX,
+			       t.name);
+	return dtype_sized(r, DT_OPAQUE, bits / 8, t.name, ret);
 }
 
 int zr_dtype_v3(struct arena *a, const json_t *v, struct zr_dtype *ret, struct err *e)

@@ -19,6 +19,13 @@ void buf_release(struct buf *b)
 	buf_init(b, b->max);
 }
 
+void buf_wipe(struct buf *b)
+{
+	if (b->data)
+		explicit_bzero(b->data, b->len);
+	buf_release(b);
+}
+
 void buf_clear(struct buf *b)
 {
 	b->len = 0;

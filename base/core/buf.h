@@ -21,6 +21,8 @@ struct buf {
 void buf_init(struct buf *b, size_t max);
 /* buf_release - free the memory; b is then empty with the same ceiling. */
 void buf_release(struct buf *b);
+/* buf_wipe - the same for a secret, which is erased. */
+void buf_wipe(struct buf *b);
 /* buf_clear - forget the content and any failure, keep the memory. */
 void buf_clear(struct buf *b);
 /* buf_ok - false when an append failed. */

@@ -20,6 +20,23 @@ static inline bool str_is_nocase(const char *name, const char *s, size_t n)
 	return name && strlen(name) == n && strncasecmp(name, s, n) == 0;
 }
 
+/* str_copy - a copy of a string; NULL for NULL. Memory is short: NULL, and *failed is set. */
+static inline char *str_copy(const char *s, bool *failed)
+{
+	char *copy = s ? strdup(s) : NULL;
+
+	*failed |= s && !copy;
+	return copy;
+}
+
+/* str_wipe - erase a secret and free it. Takes NULL. */
+static inline void str_wipe(char *s)
+{
+	if (s)
+		explicit_bzero(s, strlen(s));
+	free(s);
+}
+
 /* str_u64 - canonical decimal: digits only, no sign, no leading zero but for "0" itself, the
  * whole of the n bytes, value <= max. Returns 0 with *ret written, or -EINVAL. */
 int str_u64(const char *s, size_t n, uint64_t max, uint64_t *ret) NZ_MUST_USE;

@@ -102,7 +102,7 @@ static int model_freeze(struct h4_build *b, struct h4_own *own, struct err *e)
 	}
 	own->arrays = x;
 	ds->n_dims = (uint32_t)b->n_dims;
-	return ds_members(ds, b->arena, e);
+	return ds_group_members(ds, e);
 }
 
 /* counts - the number of objects that users made; the library makes tables and groups of its

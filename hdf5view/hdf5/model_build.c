@@ -202,7 +202,7 @@ static int build_move_groups(struct h5_build *b, const uint32_t *gmap, struct er
 		b->src->groups[gmap[i]] =
 			(struct h5_node){.addr = b->groups[i].addr, .file = b->groups[i].file};
 	}
-	rc = ds_members(ds, b->arena, e);
+	rc = ds_group_members(ds, e);
 	for (uint32_t i = 0; rc == 0 && i < ds->n_groups; i++)
 		qsort_r((uint32_t *)(uintptr_t)ds->groups[i].dims, ds->groups[i].n_dims,
 			sizeof(uint32_t), by_dimid, b->dims);

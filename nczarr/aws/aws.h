@@ -14,6 +14,16 @@
 
 #include "nczarr/remote/services.h"
 
+/* aws_some - a string that is not empty, or NULL. aws_env - the same of a variable. */
+static inline const char *aws_some(const char *s)
+{
+	return s && *s ? s : NULL;
+}
+static inline const char *aws_env(const char *name)
+{
+	return aws_some(getenv(name));
+}
+
 /* aws_keys - one set of keys; immutable. */
 struct aws_keys {
 	_Atomic unsigned refs;

@@ -12,12 +12,13 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/core/str.h"
 #include "base/os/io.h"
 
 #define FILE_MAX (1u << 20)
 
-/* config_files_reading - one file. */
-struct config_files_reading {
+/* reading - one file. */
+struct reading {
 	const char *path, *profile;
 	bool config; /* sections are named as in config */
 	bool inside; /* the section is the profile's */
@@ -26,42 +27,41 @@ struct config_files_reading {
 	struct aws_profile *ret;
 };
 
-static bool config_files_blank(char c)
+static bool blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* config_files_trim - remove surrounding blanks in place. */
-static char *config_files_trim(char *text)
+/* trim - remove surrounding blanks in place. */
+static char *trim(char *text)
 {
 	size_t n;
 
-	while (config_files_blank(*text))
+	while (blank(*text))
 		text++;
 	n = strlen(text);
-	while (n && config_files_blank(text[n - 1]))
+	while (n && blank(text[n - 1]))
 		text[--n] = '\0';
 	return text;
 }
 
-static int config_files_bad(const struct config_files_reading *r, const char *what,
-			    struct err *e)
+static int bad(const struct reading *r, const char *what, struct err *e)
 {
 	return err_set(e, -EINVAL, "'%s' line %zu: %s", r->path, r->line, what);
 }
 
 /* section - parse "[name]": whether it is the profile. */
-static int section(struct config_files_reading *r, char *text, struct err *e)
+static int section(struct reading *r, char *text, struct err *e)
 {
 	char *end = strchr(text, ']');
 	char *name;
 
 	if (!end)
-		return config_files_bad(r, "']' is missing after the name of the section", e);
+		return bad(r, "']' is missing after the name of the section", e);
 	*end = '\0';
-	name = config_files_trim(text + 1);
-	if (strncmp(name, "profile", 7) == 0 && config_files_blank(name[7]))
-		name = config_files_trim(name + 7);
+	name = trim(text + 1);
+	if (strncmp(name, "profile", 7) == 0 && blank(name[7]))
+		name = trim(name + 7);
 	else if (r->config &&
 		 (strncmp(name, "sso-session", 11) == 0 || strncmp(name, "services", 8) == 0))
 		name = end; /* "": no profile */
@@ -71,53 +71,40 @@ static int section(struct config_files_reading *r, char *text, struct err *e)
 	return 0;
 }
 
-/* config_files_slot - the member for a key, or NULL. */
-static char **config_files_slot(struct aws_profile *p, const char *key)
-{
-	const struct {
-		const char *key;
-		char **at;
-	} rows[] = {
-		{"aws_access_key_id", &p->access},
-		{"aws_secret_access_key", &p->secret},
-		{"aws_session_token", &p->token},
-		{"region", &p->region},
-		{"aws_region", &p->region}, /* netCDF-C's documentation */
-		{"endpoint_url", &p->endpoint},
-		{"role_arn", &p->role_arn},
-		{"source_profile", &p->source_profile},
-		{"credential_source", &p->credential_source},
-		{"web_identity_token_file", &p->token_file},
-		{"role_session_name", &p->session_name},
-		{"external_id", &p->external_id},
-	};
+static const struct {
+	const char *key;
+	size_t at; /* in aws_profile: a char * */
+} rows[] = {
+	{"aws_access_key_id", offsetof(struct aws_profile, access)},
+	{"aws_secret_access_key", offsetof(struct aws_profile, secret)},
+	{"aws_session_token", offsetof(struct aws_profile, token)},
+	{"region", offsetof(struct aws_profile, region)},
+	{"aws_region", offsetof(struct aws_profile, region)}, /* netCDF-C's documentation */
+	{"endpoint_url", offsetof(struct aws_profile, endpoint)},
+	{"role_arn", offsetof(struct aws_profile, role_arn)},
+	{"source_profile", offsetof(struct aws_profile, source_profile)},
+	{"credential_source", offsetof(struct aws_profile, credential_source)},
+	{"web_identity_token_file", offsetof(struct aws_profile, token_file)},
+	{"role_session_name", offsetof(struct aws_profile, session_name)},
+	{"external_id", offsetof(struct aws_profile, external_id)},
+};
 
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		if (strcasecmp(key, rows[i].key) == 0)
-			return rows[i].at;
-	return NULL;
+static char **slot(struct aws_profile *p, size_t row)
+{
+	return (char **)(void *)((char *)p + rows[row].at);
 }
 
-static void config_files_forget(char *text)
-{
-	if (text)
-		explicit_bzero(text, strlen(text));
-	free(text);
-}
-
-static int setting(struct config_files_reading *r, char *text, bool indented, struct err *e)
+static int setting(struct reading *r, char *text, bool indented, struct err *e)
 {
 	char *eq = strchr(text, '='), *key, *value, **at;
 
 	if (indented && r->nested)
 		return 0;
 	if (!eq)
-		return r->inside
-			       ? config_files_bad(r, "neither '[section]' nor 'key = value'", e)
-			       : 0;
+		return r->inside ? bad(r, "neither '[section]' nor 'key = value'", e) : 0;
 	*eq = '\0';
-	key = config_files_trim(text);
-	value = config_files_trim(eq + 1);
+	key = trim(text);
+	value = trim(eq + 1);
 	r->nested = *value == '\0';
 	if (!r->inside)
 		return 0;
@@ -125,27 +112,30 @@ static int setting(struct config_files_reading *r, char *text, bool indented, st
 		r->ret->process = true;
 	if (strcasecmp(key, "sso_session") == 0 || strcasecmp(key, "sso_start_url") == 0)
 		r->ret->sso = true;
-	at = config_files_slot(r->ret, key);
-	if (!at || !*value)
-		return 0;
-	config_files_forget(*at);
-	*at = strdup(value);
-	return *at ? 0 : err_nomem(e);
+	for (size_t i = 0; i < ARRAY_LEN(rows) && *value; i++) {
+		if (strcasecmp(key, rows[i].key) != 0)
+			continue;
+		at = slot(r->ret, i);
+		str_wipe(*at);
+		*at = strdup(value);
+		return *at ? 0 : err_nomem(e);
+	}
+	return 0;
 }
 
-static int config_files_parse(struct config_files_reading *r, char *text, struct err *e)
+static int parse(struct reading *r, char *text, struct err *e)
 {
 	int rc = 0;
 
 	for (char *next; rc == 0 && text && *text; text = next) {
-		bool indented = config_files_blank(*text);
+		bool indented = blank(*text);
 		char *line;
 
 		next = strchr(text, '\n');
 		if (next)
 			*next++ = '\0';
 		r->line++;
-		line = config_files_trim(text);
+		line = trim(text);
 		if (*line == '\0' || *line == '#' || *line == ';')
 			continue;
 		rc = *line == '[' ? section(r, line, e) : setting(r, line, indented, e);
@@ -153,12 +143,11 @@ static int config_files_parse(struct config_files_reading *r, char *text, struct
 	return rc;
 }
 
-/* config_files_read_file - read one file; a missing one is empty. */
-static int config_files_read_file(const char *path, const char *profile, bool config,
-				  struct aws_profile *ret, struct err *e)
+/* read_file - read one file; a missing one is empty. */
+static int read_file(const char *path, const char *profile, bool config,
+		     struct aws_profile *ret, struct err *e)
 {
-	struct config_files_reading r = {
-		.path = path, .profile = profile, .config = config, .ret = ret};
+	struct reading r = {.path = path, .profile = profile, .config = config, .ret = ret};
 	auto_free char *text = NULL;
 	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
@@ -178,7 +167,7 @@ static int config_files_read_file(const char *path, const char *profile, bool co
 	if (rc == 0 && memchr(text, '\0', (size_t)st.st_size))
 		rc = err_set(e, -EINVAL, "'%s' contains a NUL byte", path);
 	if (rc == 0)
-		rc = config_files_parse(&r, text, e);
+		rc = parse(&r, text, e);
 	explicit_bzero(text, (size_t)st.st_size);
 	return rc;
 }
@@ -190,9 +179,9 @@ int aws_profile_read(const char *config, const char *credentials, const char *pr
 
 	*ret = (struct aws_profile){.found = false};
 	if (config)
-		rc = config_files_read_file(config, profile, true, ret, e);
+		rc = read_file(config, profile, true, ret, e);
 	if (rc == 0 && credentials)
-		rc = config_files_read_file(credentials, profile, false, ret, e);
+		rc = read_file(credentials, profile, false, ret, e);
 	if (rc < 0)
 		aws_profile_release(ret);
 	return rc;
@@ -200,12 +189,7 @@ int aws_profile_read(const char *config, const char *credentials, const char *pr
 
 void aws_profile_release(struct aws_profile *p)
 {
-	char **const all[] = {
-		&p->access,     &p->secret,       &p->token,          &p->region,
-		&p->endpoint,   &p->role_arn,     &p->source_profile, &p->credential_source,
-		&p->token_file, &p->session_name, &p->external_id};
-
-	for (size_t i = 0; i < ARRAY_LEN(all); i++)
-		config_files_forget(*all[i]);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		str_wipe(steal(slot(p, i)));
 	*p = (struct aws_profile){.found = false};
 }

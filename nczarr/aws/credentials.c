@@ -9,6 +9,7 @@
 #include <time.h>
 
 #define LOG_COMPONENT LOG_HTTP
+#include "base/core/str.h"
 #include "base/observe/log.h"
 #include "base/os/cancel.h"
 
@@ -19,38 +20,32 @@ struct aws {
 	struct aws_options o;
 	pthread_mutex_t lock;
 	pthread_cond_t ready;
-	struct aws_resolved found;   /* lock; its strings are constant once set */
-	bool looked, looking;        /* lock */
-	bool stale;                  /* lock: the service rejects these keys; no search since */
-	bool again;                  /* lock: a search after that found no others */
-	int64_t not_before;          /* lock: seconds; earliest renewal */
+	struct aws_resolved found; /* lock; its strings are constant once set */
+	bool looked, looking;      /* lock */
+	bool stale;                /* lock: the service rejects these keys; no search since */
+	bool again;                /* lock: a search after that found no others */
+	int64_t not_before;        /* lock: seconds; earliest renewal */
 };
 
 struct aws_keys *aws_keys_make(const char *access, const char *secret, const char *token,
 			       int64_t expires, const char *from)
 {
 	struct aws_keys *k = calloc(1, sizeof(*k));
+	bool failed = false;
 
 	if (!k)
 		return NULL;
 	k->refs = 1;
-	k->access = strdup(access);
-	k->secret = strdup(secret);
-	k->token = token && *token ? strdup(token) : NULL;
+	k->access = str_copy(access, &failed);
+	k->secret = str_copy(secret, &failed);
+	k->token = str_copy(aws_some(token), &failed);
 	k->expires = expires;
 	snprintf(k->from, sizeof(k->from), "%s", from);
-	if (!k->access || !k->secret || (token && *token && !k->token)) {
+	if (failed) {
 		aws_keys_release(k);
 		return NULL;
 	}
 	return k;
-}
-
-static void credentials_wipe(char *text)
-{
-	if (text)
-		explicit_bzero(text, strlen(text));
-	free(text);
 }
 
 void aws_keys_release(struct aws_keys *k)
@@ -58,17 +53,9 @@ void aws_keys_release(struct aws_keys *k)
 	if (!k || atomic_fetch_sub(&k->refs, 1) != 1)
 		return;
 	free(k->access);
-	credentials_wipe(k->secret);
-	credentials_wipe(k->token);
+	str_wipe(k->secret);
+	str_wipe(k->token);
 	free(k);
-}
-
-static char *credentials_copy(const char *text, bool *failed)
-{
-	char *c = text && *text ? strdup(text) : NULL;
-
-	*failed |= text && *text && !c;
-	return c;
 }
 
 int aws_new(struct http_client *net, const struct remote_options *opts, const char *profile,
@@ -80,12 +67,12 @@ int aws_new(struct http_client *net, const struct remote_options *opts, const ch
 	if (!a)
 		return err_nomem(e);
 	a->o.net = net;
-	a->o.profile = credentials_copy(profile ? profile : opts->profile, &failed);
-	a->o.region = credentials_copy(opts->region, &failed);
+	a->o.profile = str_copy(aws_some(profile ? profile : opts->profile), &failed);
+	a->o.region = str_copy(aws_some(opts->region), &failed);
 	/* a profile in an address has precedence */
-	a->o.access = credentials_copy(profile ? NULL : opts->access_key, &failed);
-	a->o.secret = credentials_copy(profile ? NULL : opts->secret_key, &failed);
-	a->o.config_file = credentials_copy(opts->config_file, &failed);
+	a->o.access = str_copy(aws_some(profile ? NULL : opts->access_key), &failed);
+	a->o.secret = str_copy(aws_some(profile ? NULL : opts->secret_key), &failed);
+	a->o.config_file = str_copy(aws_some(opts->config_file), &failed);
 	a->o.anonymous = opts->anonymous;
 	pthread_mutex_init(&a->lock, NULL);
 	cancel_cond_init(&a->ready);
@@ -104,7 +91,7 @@ void aws_free(struct aws *a)
 	free(a->o.profile);
 	free(a->o.region);
 	free(a->o.access);
-	credentials_wipe(a->o.secret);
+	str_wipe(a->o.secret);
 	free(a->o.config_file);
 	aws_resolved_release(&a->found);
 	pthread_cond_destroy(&a->ready);

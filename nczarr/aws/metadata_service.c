@@ -18,17 +18,10 @@
 #define CONTAINER_MS 5000
 #define TOKEN_FILE_MAX (1u << 16)
 
-static const char *metadata_service_env(const char *name)
-{
-	const char *v = getenv(name);
-
-	return v && *v ? v : NULL;
-}
-
 /* near_ms - AWS_METADATA_SERVICE_TIMEOUT is in seconds. */
 static uint32_t near_ms(void)
 {
-	const char *text = metadata_service_env("AWS_METADATA_SERVICE_TIMEOUT");
+	const char *text = aws_env("AWS_METADATA_SERVICE_TIMEOUT");
 	uint64_t s;
 
 	if (!text || str_u64(text, strlen(text), 60, &s) < 0 || s == 0)
@@ -62,13 +55,6 @@ static int metadata_service_ask(const struct aws_options *o, const char *method,
 	return rc;
 }
 
-static void metadata_service_forget(struct http_response *a)
-{
-	if (a->body.data)
-		explicit_bzero(a->body.data, a->body.len);
-	http_response_release(a);
-}
-
 /* metadata_service_from_json - parse the keys, in the format of both services. */
 static int metadata_service_from_json(const char *text, const char *from, struct aws_keys **ret,
 				      struct err *e)
@@ -94,8 +80,8 @@ static int metadata_service_from_json(const char *text, const char *from, struct
 /* container_url - new; NULL with 0: not in a container. */
 static int container_url(char **ret, struct err *e)
 {
-	const char *relative = metadata_service_env("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
-	const char *full = metadata_service_env("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+	const char *relative = aws_env("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+	const char *full = aws_env("AWS_CONTAINER_CREDENTIALS_FULL_URI");
 	static const char *const allowed[] = {"127.0.0.1",      "::1",
 					      "localhost",      "169.254.170.2",
 					      "169.254.170.23", "fd00:ec2::23"};
@@ -166,8 +152,8 @@ char *aws_text_file(const char *path, struct err *e)
 /* container_header - new; NULL with 0: not needed. */
 static int container_header(char **ret, struct err *e)
 {
-	const char *file = metadata_service_env("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
-	const char *token = metadata_service_env("AWS_CONTAINER_AUTHORIZATION_TOKEN");
+	const char *file = aws_env("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+	const char *token = aws_env("AWS_CONTAINER_AUTHORIZATION_TOKEN");
 	auto_free char *text = NULL;
 
 	*ret = NULL;
@@ -202,7 +188,7 @@ int aws_from_container(const struct aws_options *o, struct aws_keys **ret, struc
 						"the container credentials service", ret, e);
 	else if (rc != -EINTR)
 		rc = err_wrap(e, rc, "cannot get the container's credentials");
-	metadata_service_forget(&a);
+	buf_wipe(&a.body);
 	if (header)
 		explicit_bzero(header, strlen(header));
 	return rc;
@@ -214,8 +200,8 @@ int aws_from_container(const struct aws_options *o, struct aws_keys **ret, struc
 
 static const char *imds(void)
 {
-	const char *named = metadata_service_env("AWS_EC2_METADATA_SERVICE_ENDPOINT");
-	const char *mode = metadata_service_env("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
+	const char *named = aws_env("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+	const char *mode = aws_env("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
 
 	if (named)
 		return named;
@@ -292,13 +278,13 @@ static int imds_keys(const struct aws_options *o, const char *token, struct aws_
 	if (rc == 0)
 		rc = metadata_service_from_json((const char *)a.body.data,
 						"the instance metadata service", ret, e);
-	metadata_service_forget(&a);
+	buf_wipe(&a.body);
 	return rc;
 }
 
 int aws_from_instance(const struct aws_options *o, struct aws_keys **ret, struct err *e)
 {
-	const char *off = metadata_service_env("AWS_EC2_METADATA_DISABLED");
+	const char *off = aws_env("AWS_EC2_METADATA_DISABLED");
 	struct http_response a = {.rc = 0};
 	auto_free char *token = NULL;
 	int rc;
@@ -315,7 +301,7 @@ int aws_from_instance(const struct aws_options *o, struct aws_keys **ret, struct
 		token = NULL;
 		rc = err_nomem(e);
 	}
-	metadata_service_forget(&a);
+	buf_wipe(&a.body);
 	if (rc < 0) /* not an instance */
 		return rc == -EINTR || rc == -ENOMEM ? rc : 0;
 	rc = imds_keys(o, token, ret, e);

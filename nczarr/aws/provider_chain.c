@@ -19,17 +19,8 @@ struct looking {
 	bool named; /* the user named a profile */
 };
 
-static const char *provider_chain_env(const char *name)
-{
-	const char *v = getenv(name);
-
-	return v && *v ? v : NULL;
-}
-
-static void provider_chain_note(struct looking *l, const char *fmt, ...) NZ_PRINTF(2, 3);
-
-/* provider_chain_note - record a source for the message. */
-static void provider_chain_note(struct looking *l, const char *fmt, ...)
+/* chain_note - record a source for the message. */
+NZ_PRINTF(2, 3) static void chain_note(struct looking *l, const char *fmt, ...)
 {
 	size_t n = strlen(l->ret->looked);
 	va_list ap;
@@ -43,9 +34,9 @@ static void provider_chain_note(struct looking *l, const char *fmt, ...)
 	va_end(ap);
 }
 
-static void provider_chain_find_file(char ret[PATH_MAX], const char *variable, const char *name)
+static void chain_find_file(char ret[PATH_MAX], const char *variable, const char *name)
 {
-	const char *path = provider_chain_env(variable), *home = provider_chain_env("HOME");
+	const char *path = aws_env(variable), *home = aws_env("HOME");
 	int n = 0;
 
 	if (path)
@@ -56,8 +47,8 @@ static void provider_chain_find_file(char ret[PATH_MAX], const char *variable, c
 		*ret = '\0';
 }
 
-static int provider_chain_keys_of(struct looking *l, const char *access, const char *secret,
-				  const char *token, const char *from, struct err *e)
+static int chain_keys_of(struct looking *l, const char *access, const char *secret,
+			 const char *token, const char *from, struct err *e)
 {
 	if (!access || !secret)
 		return err_set(e, -EACCES, "only one of access key and secret key is set in %s",
@@ -68,15 +59,14 @@ static int provider_chain_keys_of(struct looking *l, const char *access, const c
 
 static int from_environment(struct looking *l, struct err *e)
 {
-	const char *access = provider_chain_env("AWS_ACCESS_KEY_ID"),
-		   *secret = provider_chain_env("AWS_SECRET_ACCESS_KEY");
+	const char *access = aws_env("AWS_ACCESS_KEY_ID"),
+		   *secret = aws_env("AWS_SECRET_ACCESS_KEY");
 
-	provider_chain_note(l, "environment");
+	chain_note(l, "environment");
 	if (!access && !secret)
 		return 0;
-	return provider_chain_keys_of(l, access, secret,
-				      provider_chain_env("AWS_SESSION_TOKEN"),
-				      "the environment", e);
+	return chain_keys_of(l, access, secret, aws_env("AWS_SESSION_TOKEN"), "the environment",
+			     e);
 }
 
 static int read_profile(const struct looking *l, const char *name, struct aws_profile *ret,
@@ -94,7 +84,7 @@ static int profile_keys(struct looking *l, const struct aws_profile *p, const ch
 	int rc;
 
 	snprintf(from, sizeof(from), "profile '%.60s'", name);
-	rc = provider_chain_keys_of(l, p->access, p->secret, p->token, from, e);
+	rc = chain_keys_of(l, p->access, p->secret, p->token, from, e);
 	if (rc == 0)
 		l->ret->keys->of_file = true;
 	return rc;
@@ -188,11 +178,11 @@ static int source_keys(struct looking *l, const struct aws_profile *p, const cha
 /* from_profile - use the keys or the role of a profile. */
 static int from_profile(struct looking *l, const struct aws_profile *p, struct err *e)
 {
-	const char *file = provider_chain_env("AWS_WEB_IDENTITY_TOKEN_FILE"),
-		   *arn = provider_chain_env("AWS_ROLE_ARN");
+	const char *file = aws_env("AWS_WEB_IDENTITY_TOKEN_FILE"),
+		   *arn = aws_env("AWS_ROLE_ARN");
 
-	provider_chain_note(l, "profile '%.40s' in '%.60s' and '%.60s'", l->profile, l->config,
-			    l->credentials);
+	chain_note(l, "profile '%.40s' in '%.60s' and '%.60s'", l->profile, l->config,
+		   l->credentials);
 	if (p->role_arn && !l->o->fixed_only)
 		return assume(l, p, l->profile, 0, e);
 	if (file && !l->o->fixed_only && !l->named) {
@@ -200,7 +190,7 @@ static int from_profile(struct looking *l, const struct aws_profile *p, struct e
 			return err_set(
 				e, -EACCES,
 				"AWS_WEB_IDENTITY_TOKEN_FILE is set, but AWS_ROLE_ARN is not");
-		return web_identity(l, file, arn, provider_chain_env("AWS_ROLE_SESSION_NAME"),
+		return web_identity(l, file, arn, aws_env("AWS_ROLE_SESSION_NAME"),
 				    l->ret->region, e);
 	}
 	if (p->access || p->secret)
@@ -219,30 +209,16 @@ static int from_profile(struct looking *l, const struct aws_profile *p, struct e
 	return 0;
 }
 
-static int from_services(struct looking *l, struct err *e)
+/* chain_places - set region and endpoint, independent of the keys. */
+static int chain_places(struct looking *l, const struct aws_profile *p, struct err *e)
 {
-	int rc;
-
-	if (l->o->fixed_only)
-		return 0;
-	provider_chain_note(l, "container and instance credentials");
-	rc = aws_from_container(l->o, &l->ret->keys, e);
-	if (rc == 0 && !l->ret->keys)
-		rc = aws_from_instance(l->o, &l->ret->keys, e);
-	return rc;
-}
-
-/* provider_chain_places - set region and endpoint, independent of the keys. */
-static int provider_chain_places(struct looking *l, const struct aws_profile *p, struct err *e)
-{
-	const char *region = l->o->region,
-		   *endpoint = provider_chain_env("AWS_ENDPOINT_URL_S3");
-	const char *ignore = provider_chain_env("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS");
+	const char *region = l->o->region, *endpoint = aws_env("AWS_ENDPOINT_URL_S3");
+	const char *ignore = aws_env("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS");
 
 	region = region ? region : p->region;
-	region = region ? region : provider_chain_env("AWS_REGION");
-	region = region ? region : provider_chain_env("AWS_DEFAULT_REGION");
-	endpoint = endpoint ? endpoint : provider_chain_env("AWS_ENDPOINT_URL");
+	region = region ? region : aws_env("AWS_REGION");
+	region = region ? region : aws_env("AWS_DEFAULT_REGION");
+	endpoint = endpoint ? endpoint : aws_env("AWS_ENDPOINT_URL");
 	endpoint = endpoint ? endpoint : p->endpoint;
 	if (ignore && strcmp(ignore, "true") == 0)
 		endpoint = NULL;
@@ -253,7 +229,7 @@ static int provider_chain_places(struct looking *l, const struct aws_profile *p,
 	return 0;
 }
 
-static int provider_chain_look(struct looking *l, const struct aws_profile *p, struct err *e)
+static int chain_look(struct looking *l, const struct aws_profile *p, struct err *e)
 {
 	bool no = strcmp(l->profile, "no") == 0 && !p->found;
 	int rc;
@@ -261,7 +237,7 @@ static int provider_chain_look(struct looking *l, const struct aws_profile *p, s
 	if (l->o->anonymous || no)
 		return 0;
 	if (l->o->access || l->o->secret)
-		return provider_chain_keys_of(l, l->o->access, l->o->secret, NULL, ".ncrc", e);
+		return chain_keys_of(l, l->o->access, l->o->secret, NULL, ".ncrc", e);
 	rc = l->named && l->o->profile ? 0 : from_environment(l, e);
 	if (rc < 0 || l->ret->keys)
 		return rc;
@@ -272,28 +248,32 @@ static int provider_chain_look(struct looking *l, const struct aws_profile *p, s
 	rc = from_profile(l, p, e);
 	if (rc < 0 || l->ret->keys)
 		return rc;
-	return from_services(l, e);
+	if (l->o->fixed_only)
+		return 0;
+	chain_note(l, "container and instance credentials");
+	rc = aws_from_container(l->o, &l->ret->keys, e);
+	return rc || l->ret->keys ? rc : aws_from_instance(l->o, &l->ret->keys, e);
 }
 
 int aws_resolve(const struct aws_options *o, struct aws_resolved *ret, struct err *e)
 {
-	const char *named = o->profile ? o->profile : provider_chain_env("AWS_PROFILE");
+	const char *named = o->profile ? o->profile : aws_env("AWS_PROFILE");
 	struct looking l = {.o = o, .ret = ret, .named = named != NULL};
 	struct aws_profile p;
 	int rc;
 
 	*ret = (struct aws_resolved){.keys = NULL};
 	l.profile = named ? named : "default";
-	provider_chain_find_file(l.config, "AWS_CONFIG_FILE", "config");
-	provider_chain_find_file(l.credentials, "AWS_SHARED_CREDENTIALS_FILE", "credentials");
+	chain_find_file(l.config, "AWS_CONFIG_FILE", "config");
+	chain_find_file(l.credentials, "AWS_SHARED_CREDENTIALS_FILE", "credentials");
 	if (o->config_file)
 		snprintf(l.config, sizeof(l.config), "%s", o->config_file);
 	rc = read_profile(&l, l.profile, &p, e);
 	if (rc < 0)
 		return rc;
-	rc = provider_chain_places(&l, &p, e);
+	rc = chain_places(&l, &p, e);
 	if (rc == 0)
-		rc = provider_chain_look(&l, &p, e);
+		rc = chain_look(&l, &p, e);
 	aws_profile_release(&p);
 	if (rc < 0)
 		aws_resolved_release(ret);

@@ -13,6 +13,7 @@
 
 #include "base/os/io.h"
 #include "base/os/url.h"
+#include "nczarr/http/http.h"
 
 #define CANONICAL_MAX (1u << 20)
 #define DIGEST_PIECE (1u << 18)
@@ -388,9 +389,7 @@ static int put_signature(const struct s3_signing *in, const struct lines *l, con
 	rc = sigv4_canonical(in, l, &request, e);
 	if (rc == 0)
 		rc = signature(in, &request, date, scope, hex, e);
-	if (request.data)
-		explicit_bzero(request.data, request.len);
-	buf_release(&request);
+	buf_wipe(&request);
 	if (rc < 0)
 		return rc;
 	buf_puts(&ret->authorization, "Authorization: AWS4-HMAC-SHA256 Credential=");
@@ -436,12 +435,22 @@ int s3_sign(const struct s3_signing *in, struct s3_signed *ret, struct err *e)
 
 void s3_signed_release(struct s3_signed *s)
 {
-	if (s->token.data)
-		explicit_bzero(s->token.data, s->token.len);
-	if (s->authorization.data)
-		explicit_bzero(s->authorization.data, s->authorization.len);
-	buf_release(&s->token);
-	buf_release(&s->authorization);
+	buf_wipe(&s->token);
+	buf_wipe(&s->authorization);
+}
+
+int s3_signed_send(struct s3_signed *s, struct http_transfer *r, struct err *e)
+{
+	int rc = http_header(r, s->date, e);
+
+	if (rc == 0 && *s->payload)
+		rc = http_header(r, s->payload, e);
+	if (rc == 0 && s->token.len)
+		rc = http_header(r, (const char *)s->token.data, e);
+	if (rc == 0)
+		rc = http_header(r, (const char *)s->authorization.data, e);
+	s3_signed_release(s);
+	return rc;
 }
 
 void s3_query_put(struct buf *query, const char *name, const char *value)

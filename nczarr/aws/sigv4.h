@@ -9,6 +9,8 @@
 #include "base/core/buf.h"
 #include "base/core/err.h"
 
+struct http_transfer;
+
 #define S3_UNSIGNED "UNSIGNED-PAYLOAD"
 #define S3_HEX_SHA256 65  /* room for the hexadecimal digest, with its NUL */
 #define S3_HEADERS_MAX 24 /* header lines that are signed, of one request */
@@ -40,6 +42,8 @@ struct s3_signed {
  * without ':'; -ENOMEM, -EIO (libcrypto fails). */
 int s3_sign(const struct s3_signing *in, struct s3_signed *ret, struct err *e) NZ_MUST_USE;
 void s3_signed_release(struct s3_signed *s);
+/* s3_signed_send - add the header lines to a request, and release s. */
+int s3_signed_send(struct s3_signed *s, struct http_transfer *r, struct err *e) NZ_MUST_USE;
 
 /* s3_canonical - append the canonical request to out, for tests. */
 int s3_canonical(const struct s3_signing *in, struct buf *out, struct err *e) NZ_MUST_USE;

@@ -70,17 +70,7 @@ static int aws_sts_sign(void *arg, struct http_transfer *r, struct err *e)
 	if (!k)
 		return 0; /* the token authenticates the request */
 	rc = s3_sign(&in, &out, e);
-	if (rc < 0)
-		return rc;
-	rc = http_header(r, out.date, e);
-	if (rc == 0)
-		rc = http_header(r, out.payload, e);
-	if (rc == 0 && out.token.len)
-		rc = http_header(r, (const char *)out.token.data, e);
-	if (rc == 0)
-		rc = http_header(r, (const char *)out.authorization.data, e);
-	s3_signed_release(&out);
-	return rc;
+	return rc ? rc : s3_signed_send(&out, r, e);
 }
 
 static int put_form(const struct aws_role *role, struct buf *form, struct err *e)
@@ -165,9 +155,7 @@ static int post(const struct aws_options *o, struct assuming *s, const struct bu
 		rc = err_set(e, a.status >= 400 && a.status < 500 ? -EACCES : rc,
 			     "cannot assume role '%.100s': %s%s%s", s->role->arn, a.error_code,
 			     *a.error_code ? ": " : "", a.e.msg);
-	if (a.body.data)
-		explicit_bzero(a.body.data, a.body.len);
-	http_response_release(&a);
+	buf_wipe(&a.body);
 	buf_release(&url);
 	return rc;
 }
@@ -187,9 +175,7 @@ int aws_from_sts(const struct aws_options *o, const struct aws_role *role,
 	rc = put_form(role, &form, &why);
 	if (rc == 0)
 		rc = post(o, &s, &form, ret, &why);
-	if (form.data)
-		explicit_bzero(form.data, form.len);
-	buf_release(&form);
+	buf_wipe(&form);
 	url_release(&s.at);
 	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
 }

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/core/clock.h"
+#include "base/core/str.h"
 #include "base/observe/metrics.h"
 #include "base/os/cancel.h"
 #include "base/os/thread.h"
@@ -22,38 +23,22 @@ static void curl_begin(void)
 	curl_ready = curl_global_init(CURL_GLOBAL_ALL);
 }
 
-static int http_copy(char **text, struct err *e)
-{
-	if (!*text)
-		return 0;
-	*text = strdup(*text);
-	return *text ? 0 : err_nomem(e);
-}
-
 /* Options. */
 
 static int http_copy_options(struct http_client *n, const struct http_client_options *opts,
 			     struct err *e)
 {
-	int rc;
+	bool failed = false;
 
 	n->opts = *opts;
-	n->opts.ca_file = n->opts.netrc_file = n->opts.proxy = NULL;
 	n->opts.tries = opts->tries ? opts->tries : 1;
 	n->opts.connections = opts->connections ? opts->connections : 1;
 	n->opts.requests =
 		opts->requests > n->opts.connections ? opts->requests : n->opts.connections;
-	n->opts.ca_file = opts->ca_file;
-	rc = http_copy(&n->opts.ca_file, e);
-	if (rc == 0) {
-		n->opts.netrc_file = opts->netrc_file;
-		rc = http_copy(&n->opts.netrc_file, e);
-	}
-	if (rc == 0) {
-		n->opts.proxy = opts->proxy;
-		rc = http_copy(&n->opts.proxy, e);
-	}
-	return rc;
+	n->opts.ca_file = str_copy(opts->ca_file, &failed);
+	n->opts.netrc_file = str_copy(opts->netrc_file, &failed);
+	n->opts.proxy = str_copy(opts->proxy, &failed);
+	return failed ? err_nomem(e) : 0;
 }
 
 /* find_proxy - find the proxy and its port, to recognise connections to it. */
@@ -112,21 +97,6 @@ static void wake(struct http_client *n)
 		(void)nanosleep(&ms, NULL);
 }
 
-/* multi_new - NULL if it cannot be woken: libcurl works without descriptors for that. */
-static CURLM *multi_new(struct err *e)
-{
-	CURLM *m = curl_ready == CURLE_OK ? curl_multi_init() : NULL;
-
-	if (!m) {
-		(void)err_nomem(e);
-	} else if (curl_multi_wakeup(m) != CURLM_OK) {
-		(void)curl_multi_cleanup(m);
-		(void)err_set(e, -EMFILE, "cannot send requests: no file descriptors are left");
-		m = NULL;
-	}
-	return m;
-}
-
 static void http_end(struct http_client *n, bool ending)
 {
 	bool started;
@@ -155,9 +125,7 @@ void http_client_free(struct http_client *n)
 	if (n->multi)
 		(void)curl_multi_cleanup(n->multi);
 	(void)pthread_mutex_destroy(&n->lock);
-	if (n->netrc)
-		explicit_bzero(n->netrc, strlen(n->netrc));
-	free(n->netrc);
+	str_wipe(n->netrc);
 	free(n->spare);
 	free(n->opts.ca_file);
 	free(n->opts.netrc_file);
@@ -167,33 +135,16 @@ void http_client_free(struct http_client *n)
 
 /* Requests. */
 
-static void http_wipe(const char *text)
-{
-	char *s = (char *)(uintptr_t)text;
-
-	if (s)
-		explicit_bzero(s, strlen(s));
-	free(s);
-}
-
-static void free_headers(const char *const *headers)
-{
-	for (size_t i = 0; headers && headers[i]; i++)
-		http_wipe(headers[i]);
-	free((void *)(uintptr_t)headers);
-}
-
 static void request_free(struct http_transfer *r)
 {
 	http_response_release(&r->a);
 	url_release(&r->first);
 	url_release(&r->at);
-	free((void *)(uintptr_t)r->want.method);
-	http_wipe(r->want.url);
-	free_headers(r->want.headers);
-	http_wipe(r->want.user);
-	http_wipe(r->want.password);
-	http_wipe(r->want.bearer);
+	for (size_t i = 0; i < ARRAY_LEN(r->owned); i++)
+		str_wipe(r->owned[i]);
+	for (size_t i = 0; r->want.headers && r->want.headers[i]; i++)
+		str_wipe((char *)(uintptr_t)r->want.headers[i]);
+	free((void *)(uintptr_t)r->want.headers);
 	free(r);
 }
 
@@ -211,14 +162,6 @@ void http_finish(struct http_transfer *r)
 	metrics_add(M_REMOTE_READ_BYTES, r->a.body.len);
 	r->done(r->arg, &r->a);
 	request_free(r);
-}
-
-static int copy_text(const char **text, struct err *e)
-{
-	const char *s = *text;
-
-	*text = s ? strdup(s) : NULL;
-	return s && !*text ? err_nomem(e) : 0;
 }
 
 static int copy_headers(struct http_transfer *r, const char *const *headers, struct err *e)
@@ -244,20 +187,16 @@ static int copy_headers(struct http_transfer *r, const char *const *headers, str
 
 static int copy_want(struct http_transfer *r, const struct http_request *w, struct err *e)
 {
-	int rc, more;
+	bool failed = false;
 
 	r->want = *w;
 	r->want.headers = NULL;
-	rc = copy_text(&r->want.method, e);
-	more = copy_text(&r->want.url, e); /* all of them: request_free frees them */
-	rc = rc < 0 ? rc : more;
-	more = copy_text(&r->want.user, e);
-	rc = rc < 0 ? rc : more;
-	more = copy_text(&r->want.password, e);
-	rc = rc < 0 ? rc : more;
-	more = copy_text(&r->want.bearer, e);
-	rc = rc < 0 ? rc : more;
-	return rc < 0 ? rc : copy_headers(r, w->headers, e);
+	r->want.method = r->owned[0] = str_copy(w->method, &failed);
+	r->want.url = r->owned[1] = str_copy(w->url, &failed);
+	r->want.user = r->owned[2] = str_copy(w->user, &failed);
+	r->want.password = r->owned[3] = str_copy(w->password, &failed);
+	r->want.bearer = r->owned[4] = str_copy(w->bearer, &failed);
+	return failed ? err_nomem(e) : copy_headers(r, w->headers, e);
 }
 
 /* check_want - check a request before it is sent. */
@@ -320,10 +259,17 @@ static int start_thread(struct http_client *n, struct err *e)
 	int rc;
 
 	(void)pthread_once(&curl_once, curl_begin);
+	if (!n->multi && curl_ready == CURLE_OK)
+		n->multi = curl_multi_init();
 	if (!n->multi)
-		n->multi = multi_new(e);
-	if (!n->multi)
-		return e ? e->code : -EIO;
+		return err_nomem(e);
+	if (curl_multi_wakeup(n->multi) !=
+	    CURLM_OK) { /* it works without descriptors for that */
+		(void)curl_multi_cleanup(n->multi);
+		n->multi = NULL;
+		return err_set(e, -EMFILE,
+			       "cannot send requests: no file descriptors are left");
+	}
 	rc = thread_start(&n->thread, http_run, n);
 	if (rc)
 		return err_sys(e, rc, "cannot start the thread for requests");

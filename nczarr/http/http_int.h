@@ -39,11 +39,11 @@ struct http_list {
 /* http_host - one scheme, host and port. */
 struct http_host {
 	struct http_host *next;
-	char *key;
 	uint32_t refs;         /* requests to this host */
 	uint32_t flying, behind; /* in flight; background ones among them */
 	bool http1, http2;     /* protocols it has used */
 	int64_t last_good;     /* time of its last answer; 0: never */
+	char key[];
 };
 
 /* http_fault - reason of a callback to end a transfer. */
@@ -63,7 +63,8 @@ enum http_fault {
 
 struct http_transfer {
 	struct http_client *net;
-	struct http_request want; /* strings owned */
+	struct http_request want; /* its headers are owned */
+	char *owned[5];           /* its other strings */
 	http_done_fn *done;
 	void *arg;
 	struct http_transfer *next, *prev;
@@ -82,6 +83,7 @@ struct http_transfer {
 	CURL *easy;
 	struct curl_slist *headers;
 	char *url, *auth;             /* auth: "name:password" of a netrc file; NULL */
+	char *colon;                  /* in auth, if it is split */
 	char text[CURL_ERROR_SIZE];
 	int64_t begun, last_byte;
 	enum http_fault fault;

@@ -40,18 +40,11 @@ static bool netrc_word(const char **text, char out[WORD_MAX])
 	return n > 0 || quoted;
 }
 
-/* skip_macro - skip to an empty line. */
-static void skip_macro(const char **text)
-{
-	const char *end = strstr(*text, "\n\n");
-
-	*text = end ? end + 2 : *text + strlen(*text);
-}
-
 char *http_netrc_find(const char *text, const char *host, bool defaults)
 {
 	char key[WORD_MAX], value[WORD_MAX] = "", name[WORD_MAX] = "", secret[WORD_MAX] = "";
 	bool ours = false, found = false;
+	const char *end;
 	char *ret = NULL;
 
 	while (netrc_word(&text, key)) {
@@ -65,7 +58,8 @@ char *http_netrc_find(const char *text, const char *host, bool defaults)
 				       : defaults;
 			name[0] = secret[0] = '\0';
 		} else if (strcasecmp(key, "macdef") == 0) {
-			skip_macro(&text);
+			end = strstr(text, "\n\n"); /* an empty line */
+			text = end ? end + 2 : text + strlen(text);
 		} else if (netrc_word(&text, value) && ours) {
 			if (strcasecmp(key, "login") == 0)
 				memcpy(name, value, sizeof(name));

@@ -150,43 +150,13 @@ static int resolve(const struct http_transfer *r, struct url *ret)
 	return rc;
 }
 
-/* forbidden - the reason to reject a redirect before connecting; NULL: none. */
-static const char *forbidden(struct http_transfer *r, const struct url *to)
-{
-	enum address_class kind =
-		http_is_here(to->host) ? HTTP_LOOPBACK : address_class_of_text(to->host);
-
-	if (strcmp(to->scheme, "http") != 0 && strcmp(to->scheme, "https") != 0)
-		return "the redirect does not lead to an http:// or https:// address and is "
-		       "not followed";
-	if (strcmp(r->at.scheme, "https") == 0 && strcmp(to->scheme, "https") != 0)
-		return "the redirect leads from https:// to http:// and is not followed";
-	if (!http_may_ask(r, kind))
-		return "the redirect leads to this machine or into a private network and is "
-		       "not followed (-o private_redirects allows it)";
-	return NULL;
-}
-
-/* endless - the reason to stop following redirects; NULL: none. */
-static const char *endless(struct http_transfer *r, const struct url *to)
-{
-	uint64_t hash = redirect_hash_of(to);
-
-	if (r->hops > HTTP_HOPS)
-		return "too many redirects";
-	for (uint32_t i = 0; i < r->hops; i++)
-		if (r->seen[i] == hash)
-			return "the redirects form a loop";
-	if (r->hops < ARRAY_LEN(r->seen))
-		r->seen[r->hops] = hash;
-	return NULL;
-}
-
 int http_redirect(struct http_transfer *r)
 {
 	struct url to = {0};
-	const char *why;
-	int rc = 0;
+	enum address_class kind;
+	uint64_t hash;
+	const char *why = NULL;
+	int rc = -EACCES;
 
 	if (r->hops++ == 0)
 		r->seen[0] = redirect_hash_of(&r->at);
@@ -194,17 +164,29 @@ int http_redirect(struct http_transfer *r)
 		http_fail(r, -EIO, "the redirect contains no valid address");
 		return -EIO;
 	}
-	why = forbidden(r, &to);
-	rc = why ? -EACCES : 0;
+	kind = http_is_here(to.host) ? HTTP_LOOPBACK : address_class_of_text(to.host);
+	if (strcmp(to.scheme, "http") != 0 && strcmp(to.scheme, "https") != 0)
+		why = "the redirect does not lead to an http:// or https:// address and is not "
+		      "followed";
+	else if (strcmp(r->at.scheme, "https") == 0 && strcmp(to.scheme, "https") != 0)
+		why = "the redirect leads from https:// to http:// and is not followed";
+	else if (!http_may_ask(r, kind))
+		why = "the redirect leads to this machine or into a private network and is not "
+		      "followed (-o private_redirects allows it)";
+	hash = redirect_hash_of(&to);
 	if (!why) {
-		why = endless(r, &to);
-		rc = why ? -EIO : 0;
+		rc = -EIO;
+		why = r->hops > HTTP_HOPS ? "too many redirects" : NULL;
+		for (uint32_t i = 0; !why && i < r->hops; i++)
+			if (r->seen[i] == hash)
+				why = "the redirects form a loop";
 	}
 	if (why) {
 		http_fail(r, rc, "%s", why);
 		url_release(&to);
 		return rc;
 	}
+	r->seen[r->hops] = hash;
 	url_release(&r->at);
 	r->at = to;
 	r->a.tries = 0; /* of the next address */

@@ -151,21 +151,12 @@ static bool response_is_space(char c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* begin_status - start of an answer; one with 1xx may have preceded it. */
-static void begin_status(struct http_transfer *r)
-{
-	uint64_t bytes = r->header_bytes;
-
-	http_response_begin(r);
-	r->header_bytes = bytes;
-	r->sent = true;
-}
-
 size_t http_on_header(char *data, size_t size, size_t n, void *arg)
 {
 	struct http_transfer *r = arg;
 	struct response_line l = {.name = data};
 	const char *colon;
+	uint64_t bytes;
 
 	n *= size;
 	r->last_byte = clock_ns();
@@ -177,7 +168,10 @@ size_t http_on_header(char *data, size_t size, size_t n, void *arg)
 	if (r->body_began) /* trailers are ignored */
 		return n;
 	if (n > 5 && memcmp(data, "HTTP/", 5) == 0) {
-		begin_status(r);
+		bytes = r->header_bytes; /* an answer with 1xx may have preceded it */
+		http_response_begin(r);
+		r->header_bytes = bytes;
+		r->sent = true;
 		return n;
 	}
 	colon = memchr(data, ':', n);

@@ -74,60 +74,36 @@ int64_t http_pause(struct http_transfer *r)
 
 /* Statuses. */
 
-static const char *retry_reason(uint32_t status)
-{
-	switch (status) {
-	case 400:
-		return "the server rejects the request";
-	case 401:
-		return "the server needs a user name and password, or a token (-o netrc_file=, "
-		       "-o bearer_file=), or rejects those it was given";
-	case 403:
-		return "access denied";
-	case 404:
-		return "not found";
-	case 407:
-		return "the proxy needs a user name and password";
-	case 408:
-		return "the server timed out waiting for the request";
-	case 410:
-		return "it was removed permanently";
-	case 412:
-		return "it was changed in the meantime";
-	case 416:
-		return "it ends before the requested range";
-	case 429:
-		return "too many requests";
-	case 500:
-		return "the server failed internally";
-	case 502:
-		return "the server behind the gateway failed";
-	case 503:
-		return "the server is overloaded or down";
-	case 504:
-		return "the server behind the gateway did not answer";
-	default:
-		return status < 500 ? "the server rejects the request" : "the server failed";
-	}
-}
+static const struct status_row {
+	uint32_t status;
+	int rc;
+	const char *why;
+} statuses[] = {
+	{401, -EACCES,
+	 "the server needs a user name and password, or a token (-o netrc_file=, "
+	 "-o bearer_file=), or rejects those it was given"},
+	{403, -EACCES, "access denied"},
+	{404, -ENOENT, "not found"},
+	{407, -EACCES, "the proxy needs a user name and password"},
+	{408, -EIO, "the server timed out waiting for the request"},
+	{410, -ENOENT, "it was removed permanently"},
+	{412, -ESTALE, "it was changed in the meantime"},
+	{416, -ERANGE, "it ends before the requested range"},
+	{429, -EIO, "too many requests"},
+	{500, -EIO, "the server failed internally"},
+	{502, -EIO, "the server behind the gateway failed"},
+	{503, -EIO, "the server is overloaded or down"},
+	{504, -EIO, "the server behind the gateway did not answer"},
+};
 
-static int rc_of(uint32_t status)
+static struct status_row row_of(uint32_t status)
 {
-	switch (status) {
-	case 401:
-	case 403:
-	case 407:
-		return -EACCES;
-	case 404:
-	case 410:
-		return -ENOENT;
-	case 412:
-		return -ESTALE;
-	case 416:
-		return -ERANGE;
-	default:
-		return -EIO;
-	}
+	for (size_t i = 0; i < ARRAY_LEN(statuses); i++)
+		if (statuses[i].status == status)
+			return statuses[i];
+	return (struct status_row){status, -EIO,
+				   status < 500 ? "the server rejects the request"
+						: "the server failed"};
 }
 
 /* take_code - get <Code> of an S3 error. */
@@ -155,36 +131,26 @@ static bool retry_code_is(const struct http_response *a, const char *code)
 	return strcmp(a->error_code, code) == 0;
 }
 
-/* not_done - whether the server states that it did not carry out the request. */
-static bool not_done(const struct http_response *a)
-{
-	return a->status == 429 || retry_code_is(a, "SlowDown") ||
-	       retry_code_is(a, "RequestTimeout");
-}
-
-static bool retry_passing(const struct http_response *a)
-{
-	return a->status == 408 || a->status == 429 || a->status == 500 || a->status == 502 ||
-	       a->status == 503 || a->status == 504 || retry_code_is(a, "SlowDown") ||
-	       retry_code_is(a, "InternalError") || retry_code_is(a, "RequestTimeout");
-}
-
 static enum http_verdict retry_refused(struct http_transfer *r)
 {
 	struct http_response *a = &r->a;
-	bool code = a->error_code[0];
+	const struct status_row x = row_of(a->status);
+	/* the server states that it did not carry out the request */
+	const bool not_done = a->status == 429 || retry_code_is(a, "SlowDown") ||
+			      retry_code_is(a, "RequestTimeout");
 
-	http_fail(r, rc_of(a->status), "%s (HTTP %u%s%s)", retry_reason(a->status),
-		  (unsigned int)a->status, code ? ", " : "", a->error_code);
-	if (!retry_passing(a)) {
+	http_fail(r, x.rc, "%s (HTTP %u%s%s)", x.why, (unsigned int)a->status,
+		  a->error_code[0] ? ", " : "", a->error_code);
+	if (!not_done && !retry_code_is(a, "InternalError") && a->status != 408 &&
+	    (a->status < 500 || a->status > 504 || a->status == 501)) {
 		if (r->want.judge && r->want.judge(r->want.sign_arg, a))
 			return retry_again(r, false);
 		return HTTP_DONE;
 	}
 	if (r->pause_ms && clock_ns() + r->pause_ms * HTTP_MS >= r->until)
-		http_fail(r, -EIO, "%s (HTTP %u): retry in %u seconds", retry_reason(a->status),
+		http_fail(r, -EIO, "%s (HTTP %u): retry in %u seconds", x.why,
 			  (unsigned int)a->status, r->pause_ms / 1000);
-	return retry_again(r, !not_done(a));
+	return retry_again(r, !not_done);
 }
 
 /* Answers. */
@@ -238,17 +204,6 @@ static enum http_verdict accepted(struct http_transfer *r)
 		return retry_again(r, true);
 	}
 	return HTTP_DONE;
-}
-
-static enum http_verdict answered(struct http_transfer *r)
-{
-	struct http_response *a = &r->a;
-
-	if (r->want.room && (a->status == 200 || a->status == 206))
-		a->body.len = (size_t)r->room_len;
-	else
-		take_code(a);
-	return a->status >= 400 ? retry_refused(r) : accepted(r);
 }
 
 /* Faults. */
@@ -356,7 +311,11 @@ enum http_verdict http_verdict(struct http_transfer *r, CURLcode code)
 	(void)curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
 	if (r->fault == FAULT_ENOUGH || (code == CURLE_OK && r->fault == FAULT_NONE)) {
 		r->a.status = status > 0 ? (uint32_t)status : 0;
-		return answered(r);
+		if (r->want.room && (r->a.status == 200 || r->a.status == 206))
+			r->a.body.len = (size_t)r->room_len;
+		else
+			take_code(&r->a);
+		return r->a.status >= 400 ? retry_refused(r) : accepted(r);
 	}
 	if (r->fault != FAULT_NONE)
 		return faulty(r);

@@ -42,36 +42,30 @@ void http_take(struct http_list *l, struct http_transfer *r)
 
 /* Hosts. */
 
-/* drop_hosts - make room for one more by dropping idle hosts. */
-static void drop_hosts(struct http_client *n)
+/* find_host - the host of this key; a new one takes the place of idle ones. NULL: out of memory. */
+static struct http_host *find_host(struct http_client *n, const char *key)
 {
-	struct http_host **at = &n->hosts;
+	struct http_host **at = &n->hosts, *h = n->hosts;
 
+	while (h && strcmp(h->key, key) != 0)
+		h = h->next;
+	if (h)
+		return h;
+	h = calloc(1, sizeof(*h) + strlen(key) + 1);
+	if (!h)
+		return NULL;
+	memcpy(h->key, key, strlen(key) + 1);
 	while (*at && n->n_hosts >= HOSTS_KEPT) {
-		struct http_host *h = *at;
+		struct http_host *old = *at;
 
-		if (h->refs) {
-			at = &h->next;
+		if (old->refs) {
+			at = &old->next;
 			continue;
 		}
-		*at = h->next;
-		free(h->key);
-		free(h);
+		*at = old->next;
+		free(old);
 		n->n_hosts--;
 	}
-}
-
-static struct http_host *host_new(struct http_client *n, const char *key)
-{
-	struct http_host *h = calloc(1, sizeof(*h));
-
-	if (h)
-		h->key = strdup(key);
-	if (!h || !h->key) {
-		free(h);
-		return NULL;
-	}
-	drop_hosts(n); /* the new one is idle, too, until it is returned */
 	h->next = n->hosts;
 	n->hosts = h;
 	n->n_hosts++;
@@ -85,39 +79,20 @@ static void leave_host(struct http_transfer *r)
 	r->host = NULL;
 }
 
-/* concat_host - set the host of the current address of r. */
-static bool concat_host(struct http_transfer *r)
+/* set_host - set the host of the current address of r. */
+static bool set_host(struct http_transfer *r)
 {
-	struct http_host *h = r->net->hosts;
 	struct buf key;
 
 	leave_host(r);
 	buf_init(&key, URL_MAX);
 	buf_printf(&key, "%s://%s:%u", r->at.scheme, r->at.host, (unsigned int)r->at.port);
 	buf_putc(&key, '\0');
-	if (buf_ok(&key)) {
-		while (h && strcmp(h->key, (const char *)key.data) != 0)
-			h = h->next;
-		if (!h)
-			h = host_new(r->net, (const char *)key.data);
-	}
+	r->host = buf_ok(&key) ? find_host(r->net, (const char *)key.data) : NULL;
 	buf_release(&key);
-	r->host = h;
-	if (h)
-		h->refs++;
-	return h != NULL;
-}
-
-/* scheduler_has_room - with HTTP/2 all requests share a connection. */
-static bool scheduler_has_room(const struct http_client *n, const struct http_transfer *r)
-{
-	const struct http_host *h = r->host;
-	uint32_t most = h->http2 ? n->opts.requests : n->opts.connections;
-
-	if (h->flying >= most || n->flying.n >= n->opts.requests)
-		return false;
-	/* one place is reserved for requests that a thread waits for */
-	return !r->want.background || most < 2 || h->behind + 1 < most;
+	if (r->host)
+		r->host->refs++;
+	return r->host != NULL;
 }
 
 /* Ends. */
@@ -141,7 +116,7 @@ static void queue(struct http_transfer *r)
 {
 	struct http_client *n = r->net;
 
-	if (!r->host && !concat_host(r)) {
+	if (!r->host && !set_host(r)) {
 		http_fail(r, -ENOMEM, "out of memory");
 		scheduler_finish(r);
 		return;
@@ -162,24 +137,16 @@ static void land(struct http_transfer *r)
 	http_try_end(r);
 }
 
-static void note_version(struct http_transfer *r)
-{
-	long version = 0;
-
-	(void)curl_easy_getinfo(r->easy, CURLINFO_HTTP_VERSION, &version);
-	if (version == CURL_HTTP_VERSION_2_0)
-		r->host->http2 = true;
-	else if (version)
-		r->host->http1 = true;
-}
-
 /* scheduler_settle - retry, redirect or finish a request whose try has ended. */
 static void scheduler_settle(struct http_transfer *r, CURLcode code)
 {
 	enum http_verdict verdict;
+	long version = 0;
 
 	if (r->a.status)
-		note_version(r);
+		(void)curl_easy_getinfo(r->easy, CURLINFO_HTTP_VERSION, &version);
+	r->host->http2 |= version == CURL_HTTP_VERSION_2_0;
+	r->host->http1 |= version && version != CURL_HTTP_VERSION_2_0;
 	verdict = http_verdict(r, code);
 	if (r->a.status && r->a.status < 500)
 		r->host->last_good = clock_ns();
@@ -229,10 +196,16 @@ static void scheduler_start(struct http_list *l)
 	struct http_transfer *r = l->first, *next;
 
 	for (; r; r = next) {
+		const struct http_client *n = r->net;
+		uint32_t most; /* with HTTP/2 all requests share a connection */
+
 		next = r->next;
-		if (r->net->flying.n >= r->net->opts.requests)
+		if (n->flying.n >= n->opts.requests)
 			return;
-		if (!scheduler_has_room(r->net, r))
+		most = r->host->http2 ? n->opts.requests : n->opts.connections;
+		/* one place is reserved for requests that a thread waits for */
+		if (r->host->flying >= most ||
+		    (r->want.background && most > 1 && r->host->behind + 1 >= most))
 			continue;
 		http_take(l, r);
 		fly(r);
@@ -298,10 +271,9 @@ static void check_queue(struct http_client *n, struct http_list *l, int64_t now)
 	}
 }
 
-static void sooner(int64_t *when, int64_t t)
+static int64_t i64_min(int64_t a, int64_t b)
 {
-	if (t < *when)
-		*when = t;
+	return a < b ? a : b;
 }
 
 /* wait_ms - time until the next event. */
@@ -311,12 +283,12 @@ static int wait_ms(struct http_client *n, int64_t now)
 	int64_t when = now + (idle ? IDLE_MS : BUSY_MS) * HTTP_MS;
 
 	for (const struct http_transfer *r = n->flying.first; r; r = r->next) {
-		sooner(&when, r->until);
-		sooner(&when, r->sent ? r->last_byte + n->opts.stall_ms * HTTP_MS
-				      : r->begun + n->opts.connect_ms * HTTP_MS);
+		when = i64_min(when, r->until);
+		when = i64_min(when, r->sent ? r->last_byte + n->opts.stall_ms * HTTP_MS
+					     : r->begun + n->opts.connect_ms * HTTP_MS);
 	}
 	for (const struct http_transfer *r = n->paused.first; r; r = r->next)
-		sooner(&when, r->due);
+		when = i64_min(when, r->due);
 	return when > now ? (int)((when - now) / HTTP_MS) + 1 : 0;
 }
 
@@ -425,7 +397,6 @@ void *http_run(void *arg)
 		struct http_host *h = n->hosts;
 
 		n->hosts = h->next;
-		free(h->key);
 		free(h);
 	}
 	return NULL;

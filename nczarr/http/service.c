@@ -13,6 +13,7 @@
 
 #include "nczarr/remote/services.h"
 
+#include "base/core/str.h"
 #include "base/os/url.h"
 
 enum { KEY_MAX = 4096, TOKEN_MAX = 16 << 10 };
@@ -39,22 +40,15 @@ struct service_fetch {
 	uint64_t size;   /* from which the start of a tail was computed */
 };
 
-static void service_wipe(char *s)
-{
-	if (s)
-		explicit_bzero(s, strlen(s));
-	free(s);
-}
-
 static void http_unref(struct http *h)
 {
 	if (atomic_fetch_sub(&h->refs, 1) != 1)
 		return;
 	free(h->url);
-	service_wipe(h->query);
+	str_wipe(h->query);
 	free(h->shown);
-	service_wipe(h->user);
-	service_wipe(h->password);
+	str_wipe(h->user);
+	str_wipe(h->password);
 	free(h->bearer_file);
 	free(h);
 }
@@ -65,8 +59,8 @@ static void service_fetch_free(struct service_fetch *f)
 	free(f->key);
 	free(f->etag);
 	free(f->unless);
-	service_wipe(f->url);
-	service_wipe(f->token);
+	str_wipe(f->url);
+	str_wipe(f->token);
 	free(f);
 }
 
@@ -106,24 +100,6 @@ NZ_PRINTF(3, 4) static void service_fail(struct service_fetch *f, int rc, const 
 
 static void service_on_answer(void *arg, struct http_response *a);
 
-/* range_line - "Range: bytes=0-99"; "" for the whole object. */
-static void range_line(const struct service_fetch *f, char out[80])
-{
-	const struct object_range *r = &f->r;
-	unsigned long long off = r->off, last = 0;
-
-	out[0] = '\0';
-	if (r->what == OBJECT_HEAD && f->by_get)
-		(void)snprintf(out, 80, "Range: bytes=0-0");
-	else if (r->what == OBJECT_TAIL)
-		(void)snprintf(out, 80, "Range: bytes=-%llu", (unsigned long long)r->len);
-	if (r->what != OBJECT_PART)
-		return;
-	if (ckd_add(&last, off, (unsigned long long)r->len - 1))
-		last = UINT64_MAX;
-	(void)snprintf(out, 80, "Range: bytes=%llu-%llu", off, last);
-}
-
 static int service_ask(struct service_fetch *f, struct err *e)
 {
 	const struct http *h = f->h;
@@ -143,7 +119,7 @@ static int service_ask(struct service_fetch *f, struct err *e)
 		.bearer = f->token,
 	};
 
-	range_line(f, range);
+	object_range_line(r->what, r->off, r->len, r->what == OBJECT_HEAD && f->by_get, range);
 	if (range[0])
 		lines[n++] = range;
 	if (r->what == OBJECT_PART || f->by_get) {
@@ -197,13 +173,6 @@ static void info_of(const struct http_response *a, struct object_info *ret)
 	(void)snprintf(ret->etag, sizeof(ret->etag), "%s", a->etag);
 }
 
-/* refused_head - whether HEAD failed although GET may work: servers without HEAD, and URLs signed
- * for GET. */
-static bool refused_head(const struct http_response *a)
-{
-	return a->status == 400 || a->status == 403 || a->status == 405 || a->status == 501;
-}
-
 /* service_behind - handle 416 Range Not Satisfiable. */
 static void service_behind(struct service_fetch *f, const struct http_response *a)
 {
@@ -239,7 +208,9 @@ static void service_failed(struct service_fetch *f, struct http_response *a)
 {
 	struct object_info info;
 
-	if (f->r.what == OBJECT_HEAD && !f->by_get && refused_head(a)) {
+	/* GET may work: servers without HEAD, and URLs signed for GET */
+	if (f->r.what == OBJECT_HEAD && !f->by_get &&
+	    (a->status == 400 || a->status == 403 || a->status == 405 || a->status == 501)) {
 		f->by_get = true;
 		ask_again(f);
 	} else if (a->rc == -ERANGE && a->status == 416 && f->r.what != OBJECT_ALL) {
@@ -281,17 +252,6 @@ static const char *wrong_range(const struct service_fetch *f, const struct http_
 	if (a->range_end < end && size != a->range_end)
 		return "less than requested";
 	return NULL;
-}
-
-/* is_short - whether a complete file was sent, and the stored part does not match its length. */
-static bool is_short(const struct service_fetch *f, const struct http_response *a)
-{
-	uint64_t size = a->length, want;
-
-	if (!a->cut || size == UINT64_MAX || f->r.what != OBJECT_PART)
-		return false;
-	want = size > f->r.off ? u64_min(size - f->r.off, f->r.len) : 0;
-	return a->body.len != want;
 }
 
 /* info_came - the info is complete, or the rest can be requested now. */
@@ -353,7 +313,8 @@ static void came(struct service_fetch *f, struct http_response *a)
 		service_end(f, -EALREADY, NULL, NULL, 0, NULL);
 	else if (r->what == OBJECT_HEAD)
 		info_came(f, &info);
-	else if (is_short(f, a))
+	else if (a->cut && a->length != UINT64_MAX && r->what == OBJECT_PART &&
+		 a->body.len != (a->length > off ? u64_min(a->length - off, r->len) : 0))
 		service_fail(f, -EBADMSG,
 			     "the length of the response does not match its header");
 	else if (f->size && info.size != f->size && info.size != UINT64_MAX)
@@ -431,22 +392,15 @@ static int read_token(const struct http *h, char **ret, struct err *e)
 			      h->bearer_file);
 }
 
-static int service_copy(const char *text, char **ret, struct err *e)
-{
-	*ret = text ? strdup(text) : NULL;
-	return text && !*ret ? err_nomem(e) : 0;
-}
-
 static int service_fill(struct service_fetch *f, const struct object_range *r, struct err *e)
 {
-	int rc = service_copy(r->key, &f->key, e);
+	bool failed = false;
+	int rc;
 
-	if (rc == 0)
-		rc = service_copy(r->etag && r->etag[0] ? r->etag : NULL, &f->etag, e);
-	if (rc == 0)
-		rc = service_copy(r->unless && r->unless[0] ? r->unless : NULL, &f->unless, e);
-	if (rc == 0)
-		rc = put_url(f->h, r->key, &f->url, e);
+	f->key = str_copy(r->key, &failed);
+	f->etag = str_copy(r->etag && r->etag[0] ? r->etag : NULL, &failed);
+	f->unless = str_copy(r->unless && r->unless[0] ? r->unless : NULL, &failed);
+	rc = failed ? err_nomem(e) : put_url(f->h, r->key, &f->url, e);
 	if (rc == 0 && !f->h->user)
 		rc = read_token(f->h, &f->token, e);
 	f->r = *r;
@@ -493,28 +447,23 @@ int http_service_open(struct http_client *net, const struct remote_options *opts
 		      const struct remote_target *t, struct object_service **ret, struct err *e)
 {
 	struct http *h = calloc(1, sizeof(*h));
-	int rc;
+	bool failed = false;
 
 	if (!h)
 		return err_nomem(e);
 	h->refs = 1;
 	h->net = net;
-	rc = service_copy(t->url, &h->url, e);
-	if (rc == 0)
-		rc = service_copy(t->query, &h->query, e);
-	if (rc == 0)
-		rc = service_copy(t->shown, &h->shown, e);
-	if (rc == 0)
-		rc = service_copy(t->user, &h->user, e);
-	if (rc == 0)
-		rc = service_copy(t->password, &h->password, e);
-	if (rc == 0)
-		rc = service_copy(t->no_token ? NULL : opts->bearer_file, &h->bearer_file, e);
+	h->url = str_copy(t->url, &failed);
+	h->query = str_copy(t->query, &failed);
+	h->shown = str_copy(t->shown, &failed);
+	h->user = str_copy(t->user, &failed);
+	h->password = str_copy(t->password, &failed);
+	h->bearer_file = str_copy(t->no_token ? NULL : opts->bearer_file, &failed);
 	h->public_only = t->public_only;
 	h->o = (struct object_service){.ops = &http_ops, .name = h->shown};
-	if (rc < 0) {
+	if (failed) {
 		http_close(&h->o);
-		return rc;
+		return err_nomem(e);
 	}
 	*ret = &h->o;
 	return 0;

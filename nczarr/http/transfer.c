@@ -11,6 +11,7 @@
 
 #include "base/core/clock.h"
 #include "base/core/endian.h"
+#include "base/core/str.h"
 #include "base/os/io.h"
 #include "base/os/cancel.h"
 
@@ -121,11 +122,10 @@ static int set_credentials(struct http_transfer *r, struct err *e)
 	} else if (open && o->netrc_file && !w->sign) {
 		r->auth = http_netrc_find(netrc(r->net), r->at.host, same);
 		if (r->auth) {
-			char *colon = strchr(r->auth, ':');
-
-			*colon = '\0';
+			r->colon = strchr(r->auth, ':');
+			*r->colon = '\0';
 			SET(r, CURLOPT_USERNAME, r->auth);
-			SET(r, CURLOPT_PASSWORD, colon + 1);
+			SET(r, CURLOPT_PASSWORD, r->colon + 1);
 		}
 	}
 	return 0;
@@ -195,9 +195,9 @@ static void set_connection(struct http_transfer *r)
 		SET(r, CURLOPT_CAINFO, o->ca_file);
 }
 
-static void set_limits(struct http_transfer *r)
+/* set_constants - set what is the same for each try. */
+static void set_constants(struct http_transfer *r)
 {
-
 	SET(r, CURLOPT_PROTOCOLS_STR, "http,https");
 	SET(r, CURLOPT_FOLLOWLOCATION, 0L);
 	SET(r, CURLOPT_PATH_AS_IS, 1L);
@@ -207,11 +207,6 @@ static void set_limits(struct http_transfer *r)
 	SET(r, CURLOPT_QUICK_EXIT, 1L); /* do not wait for name servers */
 	SET(r, CURLOPT_BUFFERSIZE, 256L << 10);
 	SET(r, CURLOPT_USERAGENT, "nczarrfs/" NCZARRFS_VERSION);
-}
-
-static void set_calls(struct http_transfer *r)
-{
-
 	SET(r, CURLOPT_ERRORBUFFER, r->text);
 	SET(r, CURLOPT_HEADERFUNCTION, http_on_header);
 	SET(r, CURLOPT_HEADERDATA, r);
@@ -254,21 +249,13 @@ int http_try(struct http_transfer *r, struct err *e)
 	r->easy = n->n_spare ? n->spare[--n->n_spare] : curl_easy_init();
 	if (!r->easy)
 		return err_nomem(e);
-	set_limits(r);
-	set_calls(r);
+	set_constants(r);
 	set_connection(r);
 	set_method(r);
 	rc = set_address(r, e);
 	if (rc == 0)
 		rc = transfer_set_headers(r, e);
 	return rc == 0 && r->unset ? err_nomem(e) : rc;
-}
-
-static void transfer_wipe(char *s, size_t n)
-{
-	if (s)
-		explicit_bzero(s, n);
-	free(s);
 }
 
 void http_try_end(struct http_transfer *r)
@@ -287,8 +274,9 @@ void http_try_end(struct http_transfer *r)
 		explicit_bzero(s->data, strlen(s->data));
 	curl_slist_free_all(r->headers);
 	r->headers = NULL;
-	transfer_wipe(r->url, r->url ? strlen(r->url) : 0);
-	r->url = NULL;
-	transfer_wipe(r->auth, r->auth ? strlen(r->auth) : 0);
-	r->auth = NULL;
+	str_wipe(steal(&r->url));
+	if (r->colon) /* the password is erased, too */
+		*r->colon = ':';
+	r->colon = NULL;
+	str_wipe(steal(&r->auth));
 }

@@ -247,14 +247,9 @@ static void *json_reader_take_memory(size_t n)
 	return p;
 }
 
-static void json_reader_give_memory(void *p)
-{
-	free(p);
-}
-
 static void json_reader_set_up(void)
 {
-	json_set_alloc_funcs(json_reader_take_memory, json_reader_give_memory);
+	json_set_alloc_funcs(json_reader_take_memory, free);
 }
 
 int json_read(const void *p, size_t n, json_t **ret, struct err *e)

@@ -279,7 +279,4 @@ uint8_t *keep_read(struct cache_lookup *l, const struct object_info *info, uint6
 /* keep_write - queue x, which is ready and belongs to the object with this info, for writing. */
 void keep_write(struct cache_lookup *l, struct ext *x, const struct object_info *info);
 
-/* object_cache_thread - start a thread with all signals blocked. */
-bool object_cache_thread(pthread_t *ret, void *(*run)(void *arg), void *arg);
-
 #endif

@@ -168,17 +168,6 @@ static bool disk_same_format(int fd, const char *text)
 	return n == (ssize_t)strlen(text) && memcmp(was, text, (size_t)n) == 0;
 }
 
-/* begin_anew - recreate the files, empty and of our sizes. The caller holds the exclusive lock. */
-static int begin_anew(struct disk_cache *d, int format, const char *text, struct err *e)
-{
-	if (ftruncate(format, 0) < 0)
-		return err_sys(e, errno, "'format'");
-	for (size_t i = 0; i < 2; i++)
-		if (ftruncate(d->parts[i].tags, 0) < 0 || ftruncate(d->parts[i].data, 0) < 0)
-			return err_sys(e, errno, "cannot reset the cache");
-	return io_pwrite(format, text, strlen(text), 0, e);
-}
-
 /* lock_shared - the exclusive lock is held for a moment only; earlier versions held it as long as
  * they ran. */
 static int lock_shared(const struct disk_cache *d, const char *dir, struct err *e)
@@ -203,8 +192,16 @@ static int share(struct disk_cache *d, const char *dir, int format, const char *
 	bool alone = flock(d->lock, LOCK_EX | LOCK_NB) == 0;
 	int rc = 0;
 
-	if (alone && !disk_same_format(format, text))
-		rc = begin_anew(d, format, text, e);
+	if (alone &&
+	    !disk_same_format(format, text)) { /* recreate them, empty and of our sizes */
+		if (ftruncate(format, 0) < 0)
+			return err_sys(e, errno, "'format'");
+		for (size_t i = 0; i < 2; i++)
+			if (ftruncate(d->parts[i].tags, 0) < 0 ||
+			    ftruncate(d->parts[i].data, 0) < 0)
+				return err_sys(e, errno, "cannot reset the cache");
+		rc = io_pwrite(format, text, strlen(text), 0, e);
+	}
 	if (!rc)
 		rc = lock_shared(d, dir, e);
 	/* the lock is not upgraded atomically: another process may have recreated them meanwhile */
@@ -271,22 +268,16 @@ int disk_cache_open(const char *dir, uint64_t max_bytes, struct disk_cache **ret
 	return 0;
 }
 
-static void close_fd(int fd)
-{
-	if (fd >= 0)
-		(void)close(fd); /* lost blocks are fetched again */
-}
-
 void disk_cache_close(struct disk_cache *d)
 {
 	if (!d)
 		return;
 	for (size_t i = 0; i < 2; i++) {
-		close_fd(d->parts[i].tags);
-		close_fd(d->parts[i].data);
+		auto_fd_fn(&d->parts[i].tags); /* lost blocks are fetched again */
+		auto_fd_fn(&d->parts[i].data);
 	}
-	close_fd(d->lock);
-	close_fd(d->dir);
+	auto_fd_fn(&d->lock);
+	auto_fd_fn(&d->dir);
 	for (size_t i = 0; i < STRIPES; i++)
 		(void)pthread_mutex_destroy(&d->stripes[i]);
 	free(d);
@@ -431,16 +422,6 @@ bool disk_cache_get(struct disk_cache *d, const char *name, const char *key,
 
 /* ---- writing ---- */
 
-static size_t disk_oldest(const uint8_t *tags)
-{
-	size_t way = 0;
-
-	for (size_t i = 1; i < WAYS; i++)
-		if (get_le64(tags + i * TAG + 8) < get_le64(tags + way * TAG + 8))
-			way = i;
-	return way;
-}
-
 /* fill_slot - clear the tag, write the slot, set the tag: a tag never names a partial block. */
 static bool fill_slot(const struct ident *id, size_t way, const uint8_t *data, size_t len)
 {
@@ -476,10 +457,15 @@ void disk_cache_put(struct disk_cache *d, const char *name, const char *key,
 	(void)pthread_mutex_lock(id.lock);
 	if (read_tags(&id, tags)) {
 		way = find_way(&id, tags, 0);
-		if (way == WAYS)
-			way = disk_oldest(tags);
-		else if (version)
+		if (way == WAYS) { /* replace the oldest */
+			way = 0;
+			for (size_t i = 1; i < WAYS; i++)
+				if (get_le64(tags + i * TAG + 8) <
+				    get_le64(tags + way * TAG + 8))
+					way = i;
+		} else if (version) {
 			way = WAYS; /* the same bytes, or damage that its checksum finds */
+		}
 		if (way < WAYS && !fill_slot(&id, way, data, len))
 			atomic_store(&d->paused, clock_ns() + PAUSE_NS);
 	}

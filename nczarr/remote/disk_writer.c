@@ -12,6 +12,7 @@
 #include "base/core/endian.h"
 #include "base/observe/log.h"
 #include "base/observe/metrics.h"
+#include "base/os/thread.h"
 
 #define INFO_BLOCK 0
 #define INFO_MAX (OBJECT_ETAG_MAX + 32)
@@ -173,7 +174,7 @@ void keep_write(struct cache_lookup *l, struct ext *x, const struct object_info 
 	memcpy(it->key, l->key, l->len);
 	(void)pthread_mutex_lock(&k->lock);
 	if (!k->running)
-		k->running = object_cache_thread(&k->thread, keep_main, c);
+		k->running = thread_start(&k->thread, keep_main, c) == 0;
 	if (!k->running || k->bytes + x->len > c->limit / 2) { /* the disk is too slow */
 		(void)pthread_mutex_unlock(&k->lock);
 		free(it);

@@ -8,7 +8,6 @@
 #include "nczarr/remote/cache_int.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 
 #include "base/core/clock.h"
@@ -91,19 +90,11 @@ void rc_landed(struct ext *x)
 	(void)pthread_mutex_unlock(&c->lock);
 }
 
-/* expire_locked - do not count extents as prefetched that were not read for a while. */
-static void expire_locked(struct object_cache *c)
-{
-	struct list_link *list = &c->queues[Q_PREFETCH];
-	int64_t now = clock_ns();
-
-	while (!list_empty(list) && now - ext_of(list->next)->since > EXPIRE_NS)
-		settle_locked(c, ext_of(list->next));
-}
-
 bool rc_may_start(struct object_cache *c, uint64_t n)
 {
 	uint32_t most = c->connections ? c->connections : 16;
+	struct list_link *list = &c->queues[Q_PREFETCH];
+	int64_t now = clock_ns();
 	uint64_t bytes;
 	bool may;
 
@@ -112,8 +103,10 @@ bool rc_may_start(struct object_cache *c, uint64_t n)
 	bytes = (uint64_t)((double)c->line.rate * (double)c->line.rtt / 1e9) * 2;
 	if (c->line.rtt && c->line.rtt < FAST_NS)
 		most = most < 4 ? most : 4;
+	/* extents that were not read for a while do not count as prefetched any more */
 	if (c->prefetch_bytes + n > c->prefetch_limit)
-		expire_locked(c);
+		while (!list_empty(list) && now - ext_of(list->next)->since > EXPIRE_NS)
+			settle_locked(c, ext_of(list->next));
 	may = c->prefetch_bytes == 0 || c->prefetch_bytes + n <= c->prefetch_limit;
 	if (c->n_in_flight)
 		may = may && c->n_in_flight < most &&
@@ -379,17 +372,4 @@ void object_cache_free(struct object_cache *c)
 	(void)pthread_cond_destroy(&c->room);
 	(void)pthread_mutex_destroy(&c->lock);
 	free(c);
-}
-
-bool object_cache_thread(pthread_t *ret, void *(*run)(void *arg), void *arg)
-{
-	sigset_t all, old;
-	bool ok;
-
-	(void)sigfillset(&all);
-	if (pthread_sigmask(SIG_SETMASK, &all, &old))
-		return false;
-	ok = pthread_create(ret, NULL, run, arg) == 0;
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL); /* the mask was valid a moment ago */
-	return ok;
 }

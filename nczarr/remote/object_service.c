@@ -3,8 +3,10 @@
 #include "nczarr/remote/object_service.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/core/hash.h"
@@ -23,6 +25,22 @@ uint64_t object_version(const struct object_info *o)
 	}
 	h ^= h >> 29; /* the last bytes influence the lower bits, too */
 	return h ? h : 1;
+}
+
+void object_range_line(int what, uint64_t off, uint64_t len, bool first_byte, char out[80])
+{
+	uint64_t last;
+
+	out[0] = '\0';
+	if (first_byte) {
+		(void)snprintf(out, 80, "Range: bytes=0-0");
+	} else if (what == OBJECT_TAIL) {
+		(void)snprintf(out, 80, "Range: bytes=-%" PRIu64, len);
+	} else if (what == OBJECT_PART) {
+		if (ckd_add(&last, off, len - 1))
+			last = UINT64_MAX;
+		(void)snprintf(out, 80, "Range: bytes=%" PRIu64 "-%" PRIu64, off, last);
+	}
 }
 
 /* waiter - shared by the waiting and the answering thread; the last one frees it. */
@@ -59,25 +77,11 @@ static void on_got(void *arg, struct object_got *got)
 	}
 }
 
-/* object_service_await - wait; true: the answer is in w->got. */
-static bool object_service_await(struct waiter *w)
-{
-	int rc = 0;
-	bool done;
-
-	(void)pthread_mutex_lock(&w->lock);
-	while (!w->done && rc == 0)
-		rc = cancel_wait(&w->cond, &w->lock, INT64_MAX);
-	done = w->done;
-	w->left = !done;
-	(void)pthread_mutex_unlock(&w->lock);
-	return done;
-}
-
 static int get_once(struct object_service *o, const struct object_range *r,
 		    struct object_got *ret, struct err *e)
 {
 	struct waiter *w = calloc(1, sizeof(*w));
+	bool left;
 	int rc;
 
 	*ret = (struct object_got){0};
@@ -90,7 +94,12 @@ static int get_once(struct object_service *o, const struct object_range *r,
 		waiter_free(w);
 		return ret->rc = rc;
 	}
-	if (!object_service_await(w))
+	(void)pthread_mutex_lock(&w->lock);
+	while (!w->done && rc == 0)
+		rc = cancel_wait(&w->cond, &w->lock, INT64_MAX);
+	left = w->left = !w->done;
+	(void)pthread_mutex_unlock(&w->lock);
+	if (left)
 		return ret->rc = err_set(e, -EINTR, "'%s': cancelled", o->name);
 	*ret = w->got;
 	waiter_free(w);

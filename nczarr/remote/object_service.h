@@ -43,6 +43,10 @@ struct object_range {
 	bool background;      /* of lower priority */
 };
 
+/* object_range_line - the header "Range: bytes=0-99" for the bytes of a part or a tail, or for the
+ * first byte of an object; "" for the others. */
+void object_range_line(int what, uint64_t off, uint64_t len, bool first_byte, char out[80]);
+
 /* object_got - the answer. */
 struct object_got {
 	int rc; /* 0; -ENOENT proven absence; -ESTALE; -ERANGE; -EALREADY; -EACCES; -EIO;

@@ -152,23 +152,16 @@ static size_t drop_from(struct cache_shard *s, size_t bucket)
 	return seen;
 }
 
-/* table_make_room - drop entries that were not used recently. */
-static void table_make_room(struct cache_shard *s, uint64_t limit)
-{
-	size_t tried = 0;
-
-	while (s->bytes > limit && tried < SWEEP + s->n_buckets * 2) {
-		tried += 1 + drop_from(s, s->hand & (s->n_buckets - 1));
-		s->hand++;
-	}
-}
-
 static struct cached_object *table_add(struct cache_lookup *l)
 {
 	struct cache_shard *s = l->shard;
 	struct cached_object *o;
 
-	table_make_room(s, l->st->cache->shard_limit);
+	/* drop entries that were not used recently */
+	for (size_t tried = 0;
+	     s->bytes > l->st->cache->shard_limit && tried < SWEEP + s->n_buckets * 2;
+	     s->hand++)
+		tried += 1 + drop_from(s, s->hand & (s->n_buckets - 1));
 	table_grow(s);
 	o = alloc_array(1, sizeof(*o) + l->len + 1);
 	if (!o)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/core/map.h"
+#include "base/os/thread.h"
 
 #define QUEUE_MOST 4096
 #define WAITING_MOST 64           /* ranges that wait for an answer and are passed over */
@@ -218,17 +219,6 @@ static enum prefetch_answer prefetch_begin(struct prefetch_range *w)
 	return BLOCKED;
 }
 
-/* prefetch_serve - start all requests for w that may start now. */
-static enum prefetch_answer prefetch_serve(struct prefetch_range *w)
-{
-	enum prefetch_answer a;
-
-	do
-		a = prefetch_begin(w);
-	while (a == MORE);
-	return a;
-}
-
 /* ---- going through the queue ---- */
 
 /* round_locked - go through the queue once. Incomplete ranges stay in front, in their order. */
@@ -245,7 +235,9 @@ static void round_locked(struct prefetcher *q)
 
 		list_remove(&w->in);
 		(void)pthread_mutex_unlock(&q->lock);
-		a = prefetch_serve(w);
+		do /* start all requests for w that may start now */
+			a = prefetch_begin(w);
+		while (a == MORE);
 		(void)pthread_mutex_lock(&q->lock);
 		if (a == DONE)
 			prefetch_drop(q, w);
@@ -349,7 +341,7 @@ void remote_prefetch_request(struct rstore *st, const struct store_range *r, siz
 		return;
 	(void)pthread_mutex_lock(&q->lock);
 	if (!q->running && !q->ending)
-		q->running = object_cache_thread(&q->thread, prefetch_main, q);
+		q->running = thread_start(&q->thread, prefetch_main, q) == 0;
 	run_locked(q);
 	(void)pthread_mutex_unlock(&q->lock);
 }

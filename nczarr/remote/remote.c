@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/core/str.h"
 #include "nczarr/remote/services.h"
 
 enum {
@@ -40,49 +41,13 @@ static char **text_fields(struct remote_options *o, size_t i)
 	return i < ARRAY_LEN(all) ? all[i] : NULL;
 }
 
-static int remote_copy_options(struct remote_options *to, const struct remote_options *from,
-			       struct err *e)
-{
-	char **field;
-	bool ok = true;
-
-	*to = *from;
-	for (size_t i = 0; (field = text_fields(to, i)); i++)
-		if (*field) {
-			*field = ok ? strdup(*field) : NULL;
-			ok = *field != NULL;
-		}
-	return ok ? 0 : err_nomem(e);
-}
-
-/* remote_do_forget - erase a secret before its memory is freed. */
-static void remote_do_forget(char *text)
-{
-	if (text)
-		explicit_bzero(text, strlen(text));
-	free(text);
-}
-
-static void free_options(struct remote_options *o)
-{
-	char **field;
-
-	for (size_t i = 0; (field = text_fields(o, i)); i++)
-		remote_do_forget(*field);
-}
-
-static uint32_t remote_at_most(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
-}
-
 static int start_net(struct remote *r, struct err *e)
 {
 	const struct remote_options *o = &r->opts;
 	const struct http_client_options net = {
-		.connect_ms = remote_at_most(CONNECT_MS, o->timeout_ms),
-		.stall_ms =
-			remote_at_most(STALL_MS, o->timeout_ms / 2), /* time for another try */
+		.connect_ms = (uint32_t)u64_min(CONNECT_MS, o->timeout_ms),
+		/* time for another try */
+		.stall_ms = (uint32_t)u64_min(STALL_MS, o->timeout_ms / 2),
 		.total_ms = o->timeout_ms,
 		.tries = o->tries,
 		.connections = o->connections,
@@ -100,14 +65,17 @@ static int start_net(struct remote *r, struct err *e)
 int remote_new(const struct remote_options *opts, struct remote **ret, struct err *e)
 {
 	struct remote *r = alloc_array(1, sizeof(*r));
+	bool failed = false;
+	char **field;
 	int rc;
 
 	if (!r)
 		return err_nomem(e);
 	(void)pthread_mutex_init(&r->lock, NULL);
-	rc = remote_copy_options(&r->opts, opts, e);
-	if (rc == 0)
-		rc = start_net(r, e);
+	r->opts = *opts;
+	for (size_t i = 0; (field = text_fields(&r->opts, i)); i++)
+		*field = str_copy(*field, &failed);
+	rc = failed ? err_nomem(e) : start_net(r, e);
 	if (rc == 0)
 		rc = object_cache_new(&r->opts, &r->cache, e);
 	if (rc < 0) {
@@ -121,17 +89,19 @@ int remote_new(const struct remote_options *opts, struct remote **ret, struct er
 void remote_free(struct remote *r)
 {
 	struct said *next;
+	char **field;
 
 	if (!r)
 		return;
 	http_client_free(r->net);
 	if (r->cache)
 		object_cache_free(r->cache);
+	for (size_t i = 0; (field = text_fields(&r->opts, i)); i++)
+		str_wipe(*field);
 	for (struct said *s = r->said; s; s = next) {
 		next = s->next;
 		free(s);
 	}
-	free_options(&r->opts);
 	(void)pthread_mutex_destroy(&r->lock);
 	free(r);
 }

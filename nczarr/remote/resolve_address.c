@@ -19,84 +19,11 @@
 
 enum { NAMES_SHOWN = 5 }; /* names listed of a folder that is no dataset */
 
-/* An object, with the store that contains it. */
-
-struct address_owner {
-	struct blob base;
-	struct blob *inner; /* of the store */
-	struct store *store;
-};
-
-static void owner_close(struct blob *b)
-{
-	struct address_owner *o = CONTAINER_OF(b, struct address_owner, base);
-
-	blob_close(o->inner);
-	store_close(o->store);
-	free(o);
-}
-
-static int owner_read(struct blob *b, uint64_t off, uint8_t *out, size_t len, struct err *e)
-{
-	return blob_read(CONTAINER_OF(b, struct address_owner, base)->inner, off, out, len, e);
-}
-
-static void owner_want(struct blob *b, const struct blob_part *parts, size_t n)
-{
-	blob_want(CONTAINER_OF(b, struct address_owner, base)->inner, parts, n);
-}
-
-static int owner_check(struct blob *b, bool remote, struct err *e)
-{
-	return blob_check(CONTAINER_OF(b, struct address_owner, base)->inner, remote, e);
-}
-
-static void owner_forget(struct blob *b)
-{
-	blob_forget(CONTAINER_OF(b, struct address_owner, base)->inner);
-}
-
-static const struct blob_ops owner_ops = {
-	.close = owner_close,
-	.read = owner_read,
-	.want = owner_want,
-	.check = owner_check,
-	.forget = owner_forget,
-};
-
 /* The last component of an address: the name of an object. */
 struct last {
 	char *parent; /* URL or key without its last component, without '/' at its end; owned */
 	char *name;   /* decoded; owned */
 };
-
-static void last_release(struct last *l)
-{
-	free(l->parent);
-	free(l->name);
-}
-
-/* decode_name - convert a component of a URL to a key. */
-static int decode_name(const char *text, char **ret, struct err *e)
-{
-	struct buf b;
-	int rc;
-
-	buf_init(&b, STORE_KEY_MAX + 1);
-	rc = url_decode(&b, text, strlen(text), e);
-	buf_putc(&b, '\0');
-	if (rc == 0 && !buf_ok(&b))
-		rc = err_set(e, -ENAMETOOLONG, "its name is too long");
-	if (rc == 0 && (strchr((char *)b.data, '/') || !store_key_ok((char *)b.data)))
-		rc = err_set(e, -EINVAL, "the last part of its path is not a valid name");
-	if (rc == 0) {
-		size_t n;
-
-		*ret = (char *)buf_take(&b, &n);
-	}
-	buf_release(&b);
-	return rc;
-}
 
 /* last_of - split an address. -ENOENT: it is a host or a bucket, not an object. */
 static int last_of(const struct remote_target *t, struct last *ret, struct err *e)
@@ -104,6 +31,8 @@ static int last_of(const struct remote_target *t, struct last *ret, struct err *
 	const char *whole = t->kind == REMOTE_HTTP ? t->url : t->key;
 	const char *from = t->kind == REMOTE_HTTP ? strstr(whole, "://") : NULL;
 	const char *slash = strrchr(from ? from + 3 : whole, '/');
+	struct buf b;
+	size_t n;
 	int rc = 0;
 
 	*ret = (struct last){0};
@@ -112,28 +41,20 @@ static int last_of(const struct remote_target *t, struct last *ret, struct err *
 	ret->parent = strndup(whole, slash ? (size_t)(slash - whole) : 0);
 	if (!ret->parent)
 		return err_nomem(e);
-	if (from) {
-		rc = decode_name(slash + 1, &ret->name, e);
-	} else {
-		ret->name = strdup(slash ? slash + 1 : whole);
-		if (!ret->name)
-			rc = err_nomem(e);
-	}
-	return rc < 0 ? err_wrap(e, rc, "'%s'", t->shown) : 0;
-}
-
-/* open_beside - open the store that contains an object. */
-static int open_beside(struct remote *r, const struct remote_target *t, const struct last *last,
-		       struct store **ret, struct err *e)
-{
-	struct remote_target up = *t;
-
-	up.what = REMOTE_TREE;
-	if (t->kind == REMOTE_HTTP)
-		up.url = last->parent;
+	buf_init(&b, STORE_KEY_MAX + 1);
+	if (from)
+		rc = url_decode(&b, slash + 1, strlen(slash + 1), e);
 	else
-		up.key = last->parent;
-	return remote_store(r, &up, ret, e);
+		buf_puts(&b, slash ? slash + 1 : whole);
+	buf_putc(&b, '\0');
+	if (rc == 0 && !buf_ok(&b))
+		rc = err_set(e, -ENAMETOOLONG, "its name is too long");
+	if (rc == 0 && from && (strchr((char *)b.data, '/') || !store_key_ok((char *)b.data)))
+		rc = err_set(e, -EINVAL, "the last part of its path is not a valid name");
+	if (rc == 0)
+		ret->name = (char *)buf_take(&b, &n);
+	buf_release(&b);
+	return rc < 0 ? err_wrap(e, rc, "'%s'", t->shown) : 0;
 }
 
 /* source_at.st of a remote object or folder. */
@@ -155,37 +76,26 @@ static struct stat stat_of(const char *name, bool is_dir, const struct store_sta
 	return out;
 }
 
-/* web_page - whether the content is a web page, or a server's listing of a folder. */
-static bool web_page(const uint8_t *head, size_t n)
-{
-	static const char *const begins[] = {"<!doctype", "<html", "<head", "<body", "<?xml"};
-	size_t at = 0;
-
-	while (at < n && (head[at] == ' ' || (head[at] >= '\t' && head[at] <= '\r')))
-		at++;
-	for (size_t i = 0; i < ARRAY_LEN(begins); i++) {
-		size_t len = strlen(begins[i]);
-
-		if (n - at >= len && strncasecmp((const char *)head + at, begins[i], len) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* is_page - the same for an object of a store. */
+/* is_page - whether an object is a web page, or a server's listing of a folder. */
 static bool is_page(struct store *s, const char *key, uint64_t size)
 {
-	uint8_t head[32];
-	size_t n = size < sizeof(head) ? (size_t)size : sizeof(head);
+	static const char *const begins[] = {"<!doctype", "<html", "<head", "<body", "<?xml"};
+	char head[33] = "";
+	size_t n = size < 32 ? (size_t)size : 32, at;
 
-	return n > 0 && store_read(s, key, 0, head, n, NULL, NULL) == 0 && web_page(head, n);
+	if (n == 0 || store_read(s, key, 0, (uint8_t *)head, n, NULL, NULL) < 0)
+		return false;
+	at = strspn(head, " \t\n\v\f\r");
+	for (size_t i = 0; i < ARRAY_LEN(begins); i++)
+		if (strncasecmp(head + at, begins[i], strlen(begins[i])) == 0)
+			return true;
+	return false;
 }
 
 /* file_in - the object as a blob that owns the store. The store is taken on success only. */
 static int file_in(struct store *s, const struct remote_target *t, const char *name,
 		   struct source_at *ret, struct err *e)
 {
-	struct address_owner *o;
 	struct store_stat st;
 	int rc = store_stat(s, name, &st, e);
 
@@ -202,20 +112,10 @@ static int file_in(struct store *s, const struct remote_target *t, const char *n
 			       "'%s' is a web page, or a web server's directory listing: give "
 			       "the address of the dataset itself",
 			       t->shown);
-	o = alloc_array(1, sizeof(*o));
-	if (!o)
-		return err_nomem(e);
-	rc = blob_of_store(s, name, &o->inner, e);
-	if (rc < 0) {
-		free(o);
+	rc = blob_of_store(s, name, &ret->file, e);
+	if (rc < 0)
 		return rc;
-	}
-	o->base = (struct blob){.ops = &owner_ops,
-				.fd = -1,
-				.size = o->inner->size,
-				.version = o->inner->version};
-	o->store = s;
-	ret->file = &o->base;
+	blob_take_store(ret->file);
 	ret->st = stat_of(ret->path, false, &st);
 	return 0;
 }
@@ -229,7 +129,8 @@ struct beside {
 static void beside_release(struct beside *b)
 {
 	store_close(b->s);
-	last_release(&b->last);
+	free(b->last.parent);
+	free(b->last.name);
 }
 
 /* beside_open - open it, and start the request for the object. */
@@ -238,18 +139,19 @@ static int beside_open(struct remote *r, const struct remote_target *t, struct b
 {
 	struct err own = ERR_INIT;
 	int rc = last_of(t, &b->last, &own);
-	struct store_range beginning;
+	struct remote_target up = *t;
 
 	b->s = NULL;
 	if (rc == -ENOENT)
 		return 0;
 	if (rc < 0)
 		return err_set(e, rc, "%s", own.msg);
-	rc = open_beside(r, t, &b->last, &b->s, e);
+	up.what = REMOTE_TREE;
+	*(t->kind == REMOTE_HTTP ? &up.url : &up.key) = b->last.parent;
+	rc = remote_store(r, &up, &b->s, e);
 	if (rc < 0)
 		return rc;
-	beginning = (struct store_range){b->last.name, 0, 1};
-	store_want(b->s, &beginning, 1);
+	store_want(b->s, &(struct store_range){b->last.name, 0, 1}, 1);
 	return 0;
 }
 
@@ -394,18 +296,6 @@ static int tree_or_file(struct remote *r, const struct remote_target *t, struct 
 	return rc < 0 ? rc : at_file(t, b, ret, e);
 }
 
-static int at_object(struct remote *r, const struct remote_target *t, struct source_at *ret,
-		     struct err *e)
-{
-	struct beside b = {0};
-	int rc = beside_open(r, t, &b, e);
-
-	if (rc == 0)
-		rc = at_file(t, &b, ret, e);
-	beside_release(&b);
-	return rc == -ENOENT ? err_set(e, rc, "'%s': not found", t->shown) : rc;
-}
-
 static int at_any(struct remote *r, const struct remote_target *t, struct source_at *ret,
 		  struct err *e)
 {
@@ -413,8 +303,13 @@ static int at_any(struct remote *r, const struct remote_target *t, struct source
 	struct store *s = NULL;
 	int rc;
 
-	if (t->what == REMOTE_OBJECT)
-		return at_object(r, t, ret, e);
+	if (t->what == REMOTE_OBJECT) {
+		rc = beside_open(r, t, &b, e);
+		if (rc == 0)
+			rc = at_file(t, &b, ret, e);
+		beside_release(&b);
+		return rc == -ENOENT ? err_set(e, rc, "'%s': not found", t->shown) : rc;
+	}
 	rc = remote_store(r, t, &s, e);
 	if (rc < 0)
 		return rc;

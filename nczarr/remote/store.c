@@ -172,15 +172,6 @@ static int stat_folder(struct cache_lookup *l, bool believe, struct store_stat *
 	return 0;
 }
 
-static void from_obj(const struct cached_object *o, struct store_stat *ret)
-{
-	*ret = (struct store_stat){
-		.size = o->size,
-		.version = o->version,
-		.changed = o->changed,
-	};
-}
-
 static int remote_size_of(const struct cached_object *o, const char *key, struct err *e)
 {
 	if (o->size != UINT64_MAX)
@@ -204,22 +195,13 @@ static int remote_stat(struct store *s, const char *key, struct store_stat *ret,
 	if (rc < 0)
 		return rc;
 	rc = remote_size_of(l.obj, key, e);
-	from_obj(l.obj, ret);
+	*ret = (struct store_stat){
+		.size = l.obj->size, .version = l.obj->version, .changed = l.obj->changed};
 	(void)pthread_mutex_unlock(&l.shard->lock);
 	return rc;
 }
 
 /* ---- reading ---- */
-
-static void hand_out(struct ext *x, uint64_t off, uint8_t *out, uint64_t n)
-{
-	uint64_t counted = u64_max(n, u64_min(x->len / 16, (uint64_t)16 << 10));
-
-	memcpy(out, x->data + (off - x->off), n);
-	(void)atomic_fetch_add_explicit(&x->handed, counted, memory_order_relaxed);
-	if (atomic_load_explicit(&x->prefetched, memory_order_relaxed))
-		rc_settle(x);
-}
 
 /* remote_reading - a read in progress: [pos, end) is missing. */
 struct remote_reading {
@@ -277,7 +259,12 @@ static int copy_next(struct remote_reading *r, struct err *e)
 		rc = ext_error(x, r->l.key, e);
 	if (rc == 0) {
 		some = u64_min(r->end, x->off + x->len) - r->pos;
-		hand_out(x, r->pos, r->out, some);
+		memcpy(r->out, x->data + (r->pos - x->off), some);
+		(void)atomic_fetch_add_explicit(
+			&x->handed, u64_max(some, u64_min(x->len / 16, (uint64_t)16 << 10)),
+			memory_order_relaxed);
+		if (atomic_load_explicit(&x->prefetched, memory_order_relaxed))
+			rc_settle(x);
 		r->pos += some;
 		r->out += some;
 	}
@@ -462,8 +449,8 @@ static bool remote_emit_one(void *arg, const char *name, bool is_dir,
 	return !g->stopped;
 }
 
-static int remote_list(struct store *s, const char *key, bool want_stat NZ_UNUSED,
-		       store_emit *emit, void *arg, struct err *e)
+static int list_objects(struct store *s, const char *key, bool deep, store_emit *emit,
+			void *arg, struct err *e)
 {
 	struct rstore *st = remote_of(s);
 	struct remote_listing g = {
@@ -475,7 +462,9 @@ static int remote_list(struct store *s, const char *key, bool want_stat NZ_UNUSE
 	if (s->unlisted)
 		return err_set(e, -EOPNOTSUPP, "'%s': a web server cannot list directories",
 			       key);
-	rc = st->o->ops->list(st->o, key, false, remote_emit_one, &g, e);
+	rc = st->o->ops->list(st->o, key, deep, remote_emit_one, &g, e);
+	if (deep)
+		return rc;
 	if (rc == 0 && !g.any && *key)
 		rc = remote_absent(key, e);
 	if ((rc < 0 && rc != -ENOENT) || g.stopped)
@@ -491,17 +480,16 @@ static int remote_list(struct store *s, const char *key, bool want_stat NZ_UNUSE
 	return rc;
 }
 
+static int remote_list(struct store *s, const char *key, bool want_stat NZ_UNUSED,
+		       store_emit *emit, void *arg, struct err *e)
+{
+	return list_objects(s, key, false, emit, arg, e);
+}
+
 static int remote_list_deep(struct store *s, const char *key, store_emit *emit, void *arg,
 			    struct err *e)
 {
-	struct rstore *st = remote_of(s);
-	struct remote_listing g = {
-		.st = st, .key = key, .emit = emit, .arg = arg, .began = clock_ns()};
-
-	if (s->unlisted)
-		return err_set(e, -EOPNOTSUPP, "'%s': a web server cannot list directories",
-			       key);
-	return st->o->ops->list(st->o, key, true, remote_emit_one, &g, e);
+	return list_objects(s, key, true, emit, arg, e);
 }
 
 static int remote_check(struct store *s NZ_UNUSED, struct err *e NZ_UNUSED)

@@ -6,14 +6,10 @@
 #include <string.h>
 
 #define LOG_COMPONENT LOG_HTTP
+#include "base/core/str.h"
 #include "base/observe/log.h"
 
 static const struct object_service_ops g_ops;
-
-static struct s3 *bucket_do_of(struct object_service *o)
-{
-	return CONTAINER_OF(o, struct s3, base);
-}
 
 void s3_unref(struct s3 *s)
 {
@@ -32,15 +28,7 @@ void s3_unref(struct s3 *s)
 
 static void s3_close(struct object_service *o)
 {
-	s3_unref(bucket_do_of(o));
-}
-
-static char *bucket_copy(const char *text, bool *failed)
-{
-	char *c = text && *text ? strdup(text) : NULL;
-
-	*failed |= text && *text && !c;
-	return c;
+	s3_unref(CONTAINER_OF(o, struct s3, base));
 }
 
 static int bucket_fill(struct s3 *s, const struct remote_options *opts,
@@ -50,11 +38,11 @@ static int bucket_fill(struct s3 *s, const struct remote_options *opts,
 	size_t n;
 
 	s->google = t->kind == REMOTE_GS3;
-	s->bucket = bucket_copy(t->bucket, &failed);
+	s->bucket = str_copy(aws_some(t->bucket), &failed);
 	s->key = strdup(t->key ? t->key : "");
-	s->shown = bucket_copy(t->shown ? t->shown : t->bucket, &failed);
-	s->endpoint_text = bucket_copy(t->url ? t->url : opts->endpoint, &failed);
-	s->region = bucket_copy(t->region ? t->region : opts->region, &failed);
+	s->shown = str_copy(aws_some(t->shown ? t->shown : t->bucket), &failed);
+	s->endpoint_text = str_copy(aws_some(t->url ? t->url : opts->endpoint), &failed);
+	s->region = str_copy(aws_some(t->region ? t->region : opts->region), &failed);
 	s->virtual_hosts = opts->virtual_hosts;
 	s->requester_pays = opts->requester_pays;
 	s->private_redirects = opts->private_redirects;
@@ -222,14 +210,6 @@ int s3_prepare(struct s3 *s, bool wait, struct err *e)
 	return rc;
 }
 
-/* without_bucket - the host of a redirect in virtual-host style, without the bucket. */
-static const char *without_bucket(const struct s3 *s, const char *host)
-{
-	size_t n = strlen(s->bucket);
-
-	return strncmp(host, s->bucket, n) == 0 && host[n] == '.' ? host + n + 1 : host;
-}
-
 /* follow - whether a redirect may be followed: to the same host at another port, or to another
  * host of AWS. A signature is valid for one host only, so it reveals nothing; but written data
  * would go there. */
@@ -238,11 +218,13 @@ static bool follow(const struct s3 *s, const char *location, struct s3_endpoint 
 	char named[64];
 	struct url u;
 	const char *host;
+	size_t n;
 	bool ok;
 
 	if (!url_is(location) || url_parse(location, &u, NULL) < 0)
 		return false;
-	host = without_bucket(s, u.host);
+	n = strlen(s->bucket); /* in virtual-host style it comes first */
+	host = strncmp(u.host, s->bucket, n) == 0 && u.host[n] == '.' ? u.host + n + 1 : u.host;
 	ok = strcmp(u.scheme, s->endpoint.scheme) == 0 && strlen(host) < 200 &&
 	     (strcmp(host, s->endpoint.host) == 0 || (s->of_aws && is_aws(host)) ||
 	      s->private_redirects);

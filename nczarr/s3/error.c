@@ -7,15 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* subject - "s3://bucket/root: 'key'" for messages. */
-static void subject(const struct s3_request *c, char ret[256])
-{
-	if (c->key && *c->key)
-		snprintf(ret, 256, "'%.100s': '%.120s'", c->s->shown, c->key);
-	else
-		snprintf(ret, 256, "'%.200s'", c->s->shown);
-}
-
 static int error_denied(const struct s3_request *c, const struct http_response *a,
 			const char *who, struct err *e)
 {
@@ -97,7 +88,10 @@ int s3_failed(const struct s3_request *c, const struct http_response *a, struct 
 {
 	char who[256];
 
-	subject(c, who);
+	if (c->key && *c->key)
+		snprintf(who, sizeof(who), "'%.100s': '%.120s'", c->s->shown, c->key);
+	else
+		snprintf(who, sizeof(who), "'%.200s'", c->s->shown);
 	if (c->expired)
 		return err_set(e, -EKEYEXPIRED, "%s: the keys from %s have expired (%s)", who,
 			       c->keys->from, a->error_code);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* get.c - reads: HEAD, whole objects, ranges. A request is kept until its result is delivered; an
  * inconsistent answer is requested again before it is an error. */
+#include "base/core/str.h"
 #include "nczarr/s3/s3_int.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@ struct s3_get_fetch {
 	char *key, *etag, *unless; /* owned; the last two NULL */
 	int what;
 	uint64_t off, len;
-	char range[64], if_match[OBJECT_ETAG_MAX + 16], if_none[OBJECT_ETAG_MAX + 20];
+	char range[80], if_match[OBJECT_ETAG_MAX + 16], if_none[OBJECT_ETAG_MAX + 20];
 	bool sizing; /* the current request is for the info only */
 	bool reason; /* the current request is for the reason of a failed HEAD */
 	unsigned damaged;
@@ -67,23 +68,6 @@ static void s3_get_set_headers(struct s3_get_fetch *f)
 	f->c.turns = 0;
 }
 
-/* set_range - set the requested bytes. */
-static void set_range(struct s3_get_fetch *f)
-{
-	uint64_t last;
-
-	if (f->reason)
-		snprintf(f->range, sizeof(f->range), "Range: bytes=0-0");
-	else if (f->what == OBJECT_TAIL)
-		snprintf(f->range, sizeof(f->range), "Range: bytes=-%" PRIu64, f->len);
-	else if (f->what == OBJECT_PART) {
-		if (ckd_add(&last, f->off, f->len - 1))
-			last = UINT64_MAX;
-		snprintf(f->range, sizeof(f->range), "Range: bytes=%" PRIu64 "-%" PRIu64,
-			 f->off, last);
-	}
-}
-
 static void s3_get_on_answer(void *arg, struct http_response *a);
 
 static int s3_get_begin(struct s3_get_fetch *f, struct err *e)
@@ -94,7 +78,7 @@ static int s3_get_begin(struct s3_get_fetch *f, struct err *e)
 	f->c.max_body = f->reason ? 1 : head ? 0 : f->len;
 	f->c.part_off = f->off;
 	f->c.part_len = f->what == OBJECT_PART && !head && !f->reason ? f->len : 0;
-	set_range(f);
+	object_range_line(f->what, f->off, f->len, f->reason, f->range);
 	s3_get_set_headers(f);
 	return s3_start(&f->c, s3_get_on_answer, f, e);
 }
@@ -167,17 +151,6 @@ static int s3_get_check(const struct s3_get_fetch *f, const struct http_response
 	return 0;
 }
 
-/* s3_get_give - pass the bytes to the receiver. */
-static void s3_get_give(struct s3_get_fetch *f, struct http_response *a, struct object_got *got)
-{
-	got->info.version = object_version(&got->info);
-	if (!f->sizing && f->what != OBJECT_HEAD)
-		got->data = buf_take(&a->body, &got->len);
-	if (f->sizing)
-		got->off = got->info.size;
-	s3_get_tell(f, got);
-}
-
 /* succeeded - handle an answer below 400. */
 static void succeeded(struct s3_get_fetch *f, struct http_response *a)
 {
@@ -199,7 +172,12 @@ static void succeeded(struct s3_get_fetch *f, struct http_response *a)
 		got.info.version = object_version(&got.info);
 		s3_get_tell(f, &got);
 	} else {
-		s3_get_give(f, a, &got);
+		got.info.version = object_version(&got.info);
+		if (f->sizing)
+			got.off = got.info.size;
+		else if (f->what != OBJECT_HEAD)
+			got.data = buf_take(&a->body, &got.len);
+		s3_get_tell(f, &got);
 	}
 }
 
@@ -219,14 +197,6 @@ static bool too_big(struct s3_get_fetch *f, const struct http_response *a)
 	return true;
 }
 
-/* vague - whether a failed HEAD needs a GET: only GET has a body with the reason. */
-static bool vague(const struct s3_get_fetch *f, const struct http_response *a)
-{
-	return f->c.method[0] == 'H' && !f->sizing &&
-	       (a->status == 400 || a->status == 403 || a->status == 404 || a->status == 301) &&
-	       !*a->error_code && !f->reason;
-}
-
 static void s3_get_on_answer(void *arg, struct http_response *a)
 {
 	struct s3_get_fetch *f = arg;
@@ -236,7 +206,9 @@ static void s3_get_on_answer(void *arg, struct http_response *a)
 	s3_in_done = true;
 	if (s3_should_reissue(&f->c, a)) {
 		s3_get_again(f, true);
-	} else if (vague(f, a)) {
+	} else if (f->c.method[0] == 'H' && !f->sizing && !*a->error_code && !f->reason &&
+		   (a->status == 400 || a->status == 403 || a->status == 404 ||
+		    a->status == 301)) { /* only GET has a body with the reason */
 		f->reason = true;
 		s3_get_again(f, false);
 	} else if (a->status == 416 && !f->sizing && !f->reason && f->what != OBJECT_HEAD) {
@@ -252,14 +224,6 @@ static void s3_get_on_answer(void *arg, struct http_response *a)
 	http_response_release(a);
 	buf_init(&a->body, 0);
 	s3_in_done = false;
-}
-
-static char *s3_get_copy(const char *text, bool *failed)
-{
-	char *c = text ? strdup(text) : NULL;
-
-	*failed |= text && !c;
-	return c;
 }
 
 int s3_fetch(struct object_service *o, const struct object_range *r, object_done *done,
@@ -281,9 +245,9 @@ int s3_fetch(struct object_service *o, const struct object_range *r, object_done
 	f->what = (int)r->what;
 	f->off = r->off;
 	f->len = r->len;
-	f->key = s3_get_copy(r->key, &failed);
-	f->etag = s3_get_copy(r->etag, &failed);
-	f->unless = s3_get_copy(r->unless, &failed);
+	f->key = str_copy(r->key, &failed);
+	f->etag = str_copy(r->etag, &failed);
+	f->unless = str_copy(r->unless, &failed);
 	f->sizing = (r->what == OBJECT_PART || r->what == OBJECT_TAIL) && r->len == 0;
 	f->c = (struct s3_request){
 		.s = s, .key = f->key, .fd = -1, .background = r->background};

@@ -80,15 +80,6 @@ static int conditional(struct putting *p, struct object_info *ret, struct err *e
 	return status == 412 && tries > 1 && s3_put_is_ours(p, ret) ? 0 : rc;
 }
 
-static int s3_put_put_absent(struct putting *p, struct object_info *ret, struct err *e)
-{
-	int rc;
-
-	snprintf(p->condition, sizeof(p->condition), "If-None-Match: *");
-	rc = conditional(p, ret, e);
-	return rc == -ESTALE ? err_set(e, -EEXIST, "'%.200s' already exists", p->key) : rc;
-}
-
 /* s3_put_put_same - put over one version only. Ceph compares the condition with its ETag without
  * quotes, so that is tried first; services that follow RFC 9110 need them. */
 static int s3_put_put_same(struct putting *p, struct object_info *ret, struct err *e)
@@ -135,7 +126,11 @@ int s3_put(struct object_service *o, const char *key, const void *data, int fd, 
 		return rc;
 	if (!conditions)
 		return once(&p, ret, &status, &tries, e);
-	return cond->absent ? s3_put_put_absent(&p, ret, e) : s3_put_put_same(&p, ret, e);
+	if (!cond->absent)
+		return s3_put_put_same(&p, ret, e);
+	snprintf(p.condition, sizeof(p.condition), "If-None-Match: *");
+	rc = conditional(&p, ret, e);
+	return rc == -ESTALE ? err_set(e, -EEXIST, "'%.200s' already exists", key) : rc;
 }
 
 int s3_remove(struct object_service *o, const char *key, struct err *e)

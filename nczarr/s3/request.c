@@ -21,22 +21,12 @@ int s3_key_check(const struct s3 *s, const char *key, struct err *e)
 	return 0;
 }
 
-static void put_host(struct buf *out, const char *host, uint16_t port)
-{
-	bool number = strchr(host, ':') != NULL;
-
-	buf_puts(out, number ? "[" : "");
-	buf_puts(out, host);
-	buf_puts(out, number ? "]" : "");
-	if (port)
-		buf_printf(out, ":%u", port);
-}
-
 /* build_host - the host for the Host header and the address. */
 static int build_host(struct s3_request *c, struct err *e)
 {
 	const struct s3 *s = c->s;
 	bool tls = strcmp(s->endpoint.scheme, "https") == 0;
+	bool number = strchr(c->place.host, ':') != NULL;
 	uint16_t port = c->place.port == (tls ? 443 : 80) ? 0 : c->place.port;
 	struct buf b;
 	int rc = 0;
@@ -46,7 +36,11 @@ static int build_host(struct s3_request *c, struct err *e)
 		url_encode(&b, s->bucket, strlen(s->bucket), false);
 		buf_putc(&b, '.');
 	}
-	put_host(&b, c->place.host, port);
+	buf_puts(&b, number ? "[" : "");
+	buf_puts(&b, c->place.host);
+	buf_puts(&b, number ? "]" : "");
+	if (port)
+		buf_printf(&b, ":%u", port);
 	if (!buf_ok(&b))
 		rc = err_set(e, -EINVAL,
 			     "the name of bucket '%.80s' together with its host is too long",
@@ -102,19 +96,6 @@ static int request_build(struct s3_request *c, struct err *e)
 					 s->shown, c->key ? c->key : "");
 }
 
-static int add_headers(struct http_transfer *r, const struct s3_signed *h, struct err *e)
-{
-	int rc = http_header(r, h->date, e);
-
-	if (rc == 0 && *h->payload)
-		rc = http_header(r, h->payload, e);
-	if (rc == 0 && h->token.len)
-		rc = http_header(r, (const char *)h->token.data, e);
-	if (rc == 0)
-		rc = http_header(r, (const char *)h->authorization.data, e);
-	return rc;
-}
-
 /* request_sign - called on the HTTP client's thread before each try, because clock and keys
  * change. */
 static int request_sign(void *arg, struct http_transfer *r, struct err *e)
@@ -151,35 +132,25 @@ static int request_sign(void *arg, struct http_transfer *r, struct err *e)
 	in.now += c->s->skew;
 	pthread_mutex_unlock(&c->s->lock);
 	rc = s3_sign(&in, &out, e);
-	if (rc == 0) {
-		rc = add_headers(r, &out, e);
-		s3_signed_release(&out);
-	}
-	return rc;
+	return rc ? rc : s3_signed_send(&out, r, e);
 }
 
-/* is_failure - an error report with status 200 in place of the answer. */
-static bool is_failure(const struct s3_request *c, const struct http_response *a)
+/* request_judge - whether to retry: an error report with status 200 in place of the answer, or a
+ * conflict with a request of another writer. If there is no memory to check, it is no success. */
+static bool request_judge(void *arg, const struct http_response *a)
 {
+	const struct s3_request *c = arg;
 	bool object = strcmp(c->method, "GET") == 0 && c->key;
 
+	if (a->status == 409)
+		return strcmp(a->error_code, "ConditionalRequestConflict") == 0 ||
+		       strcmp(a->error_code, "OperationAborted") == 0;
 	/* an object may be XML of any kind, but it has an ETag; a truncated one cannot be
 	 * classified */
 	if (object && !*a->etag && (a->cut || strstr(a->content_type, "html")))
 		return a->status == 200;
 	return a->status == 200 && a->body.len && !(object && *a->etag) &&
 	       s3_xml_root(a->body.data, a->body.len, "Error") != 0;
-}
-
-/* request_judge - whether to retry: a failure after the status was sent, or a conflict with a
- * request of another writer. If there is no memory to check, it is no success. */
-static bool request_judge(void *arg, const struct http_response *a)
-{
-	const struct s3_request *c = arg;
-
-	return is_failure(c, a) ||
-	       (a->status == 409 && (strcmp(a->error_code, "ConditionalRequestConflict") == 0 ||
-				     strcmp(a->error_code, "OperationAborted") == 0));
 }
 
 static struct http_request request_want_of(struct s3_request *c)

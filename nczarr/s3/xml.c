@@ -23,10 +23,17 @@
 
 /* Strings. */
 
+static const char *local(const char *name)
+{
+	const char *colon = strrchr(name, ':');
+
+	return colon ? colon + 1 : name;
+}
+
 struct find {
 	XML_Parser p;
 	const char *name;
-	char *ret;
+	char *ret; /* NULL: only whether it is the root */
 	size_t cap, len;
 	unsigned depth, inside; /* inside: depth of the element; 0: not in it */
 	bool done, bad;
@@ -47,12 +54,16 @@ static void find_type(void *arg, const XML_Char *name NZ_UNUSED, const XML_Char 
 static void find_begin(void *arg, const XML_Char *name, const XML_Char **atts NZ_UNUSED)
 {
 	struct find *f = arg;
-	const char *colon = strrchr(name, ':');
+	bool is = strcmp(local(name), f->name) == 0;
 
-	if (++f->depth > DEPTH_MAX)
+	if (!f->ret) {
+		f->done = is;
+		stop_find(f, false);
+	} else if (++f->depth > DEPTH_MAX) {
 		stop_find(f, true);
-	else if (!f->inside && strcmp(colon ? colon + 1 : name, f->name) == 0)
+	} else if (!f->inside && is) {
 		f->inside = f->depth;
+	}
 }
 
 static void find_text(void *arg, const XML_Char *text, int n)
@@ -80,62 +91,38 @@ static void find_end(void *arg, const XML_Char *name NZ_UNUSED)
 	f->depth--;
 }
 
+/* find_in - parse XML until the element is found. Returns 1, 0, or -ENOMEM. */
+static int find_in(struct find *f, const void *xml, size_t n, bool last)
+{
+	bool starved;
+
+	f->p = XML_ParserCreate(NULL);
+	if (!f->p)
+		return -ENOMEM;
+	XML_SetUserData(f->p, f);
+	XML_SetStartDoctypeDeclHandler(f->p, find_type);
+	XML_SetElementHandler(f->p, find_begin, find_end);
+	XML_SetCharacterDataHandler(f->p, find_text);
+	(void)XML_Parse(f->p, xml, (int)n, last);
+	starved = XML_GetErrorCode(f->p) == XML_ERROR_NO_MEMORY;
+	XML_ParserFree(f->p);
+	return starved ? -ENOMEM : f->done && !f->bad;
+}
+
 bool s3_xml_text(const void *xml, size_t n, const char *name, char *ret, size_t cap)
 {
-	struct find f = {.p = XML_ParserCreate(NULL), .name = name, .ret = ret, .cap = cap};
+	struct find f = {.name = name, .ret = ret, .cap = cap};
+	bool found = n <= S3_PAGE_MAX && find_in(&f, xml, n, true) > 0;
 
-	if (!f.p || n > S3_PAGE_MAX) {
-		if (f.p)
-			XML_ParserFree(f.p);
-		return false;
-	}
-	XML_SetUserData(f.p, &f);
-	XML_SetStartDoctypeDeclHandler(f.p, find_type);
-	XML_SetElementHandler(f.p, find_begin, find_end);
-	XML_SetCharacterDataHandler(f.p, find_text);
-	(void)XML_Parse(f.p, xml, (int)n, 1);
-	XML_ParserFree(f.p);
-	ret[f.done && !f.bad ? f.len : 0] = '\0';
-	return f.done && !f.bad && memchr(ret, '\0', f.len) == NULL;
-}
-
-struct root {
-	XML_Parser p;
-	const char *name;
-	bool is;
-};
-
-static void root_begin(void *arg, const XML_Char *name, const XML_Char **atts NZ_UNUSED)
-{
-	struct root *r = arg;
-	const char *colon = strrchr(name, ':');
-
-	r->is = strcmp(colon ? colon + 1 : name, r->name) == 0;
-	XML_StopParser(r->p, XML_FALSE);
-}
-
-static void root_type(void *arg, const XML_Char *name NZ_UNUSED, const XML_Char *sys NZ_UNUSED,
-		      const XML_Char *pub NZ_UNUSED, int internal NZ_UNUSED)
-{
-	const struct root *r = arg;
-
-	XML_StopParser(r->p, XML_FALSE);
+	ret[found ? f.len : 0] = '\0';
+	return found && memchr(ret, '\0', f.len) == NULL;
 }
 
 int s3_xml_root(const void *xml, size_t n, const char *name)
 {
-	struct root r = {.p = XML_ParserCreate(NULL), .name = name};
-	bool starved;
+	struct find f = {.name = name};
 
-	if (!r.p)
-		return -ENOMEM;
-	XML_SetUserData(r.p, &r);
-	XML_SetStartDoctypeDeclHandler(r.p, root_type);
-	XML_SetStartElementHandler(r.p, root_begin);
-	(void)XML_Parse(r.p, xml, (int)u64_min(n, 1u << 16), 0);
-	starved = XML_GetErrorCode(r.p) == XML_ERROR_NO_MEMORY;
-	XML_ParserFree(r.p);
-	return starved ? -ENOMEM : r.is;
+	return find_in(&f, xml, u64_min(n, 1u << 16), false);
 }
 
 /* Listings. */
@@ -169,18 +156,11 @@ static void page_type(void *arg, const XML_Char *name NZ_UNUSED, const XML_Char 
 	fail_page(arg, "has a document type");
 }
 
-static const char *s3_xml_local(const char *name)
-{
-	const char *colon = strrchr(name, ':');
-
-	return colon ? colon + 1 : name;
-}
-
 static void page_begin(void *arg, const XML_Char *name, const XML_Char **atts NZ_UNUSED)
 {
 	struct s3_xml_page *g = arg;
 
-	name = s3_xml_local(name);
+	name = local(name);
 	g->len = 0;
 	if (++g->depth > DEPTH_MAX) {
 		fail_page(g, "is nested too deeply");
@@ -209,16 +189,6 @@ static void page_text(void *arg, const XML_Char *text, int n)
 	}
 	memcpy(g->text + g->len, text, (size_t)n);
 	g->len += (size_t)n;
-}
-
-static void s3_xml_keep(struct s3_xml_page *g, char *to, size_t cap)
-{
-	if (g->len >= cap) {
-		fail_page(g, "has a value that is too long");
-		return;
-	}
-	memcpy(to, g->text, g->len);
-	to[g->len] = '\0';
 }
 
 /* decode_key - some services send '+' for a space; '+' itself is always encoded. */
@@ -280,21 +250,33 @@ static void emit_entry(struct s3_xml_page *g, bool is_prefix)
 /* s3_xml_value - store the text of an element at its end. */
 static void s3_xml_value(struct s3_xml_page *g, const char *name)
 {
-	bool contents = g->where == IN_CONTENTS;
+	const struct {
+		unsigned depth;
+		enum s3_xml_where where;
+		const char *name;
+		char *to;
+		size_t cap;
+	} rows[] = {
+		{3, IN_CONTENTS, "Key", g->key, sizeof(g->key)},
+		{3, IN_CONTENTS, "Size", g->size, sizeof(g->size)},
+		{3, IN_CONTENTS, "ETag", g->etag, sizeof(g->etag)},
+		{3, IN_CONTENTS, "LastModified", g->changed, sizeof(g->changed)},
+		{3, IN_PREFIXES, "Prefix", g->key, sizeof(g->key)},
+		{2, g->where, "NextContinuationToken", g->ret->token, sizeof(g->ret->token)},
+	};
 
-	if (g->depth == 3 && contents && strcmp(name, "Key") == 0)
-		s3_xml_keep(g, g->key, sizeof(g->key));
-	else if (g->depth == 3 && contents && strcmp(name, "Size") == 0)
-		s3_xml_keep(g, g->size, sizeof(g->size));
-	else if (g->depth == 3 && contents && strcmp(name, "ETag") == 0)
-		s3_xml_keep(g, g->etag, sizeof(g->etag));
-	else if (g->depth == 3 && contents && strcmp(name, "LastModified") == 0)
-		s3_xml_keep(g, g->changed, sizeof(g->changed));
-	else if (g->depth == 3 && g->where == IN_PREFIXES && strcmp(name, "Prefix") == 0)
-		s3_xml_keep(g, g->key, sizeof(g->key));
-	else if (g->depth == 2 && strcmp(name, "NextContinuationToken") == 0)
-		s3_xml_keep(g, g->ret->token, sizeof(g->ret->token));
-	else if (g->depth == 2 && strcmp(name, "IsTruncated") == 0)
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		if (g->depth != rows[i].depth || g->where != rows[i].where ||
+		    strcmp(name, rows[i].name) != 0)
+			continue;
+		if (g->len >= rows[i].cap) {
+			fail_page(g, "has a value that is too long");
+			return;
+		}
+		memcpy(rows[i].to, g->text, g->len);
+		rows[i].to[g->len] = '\0';
+	}
+	if (g->depth == 2 && strcmp(name, "IsTruncated") == 0)
 		g->ret->truncated = str_is("true", g->text, g->len);
 	else if (g->depth == 2 && strcmp(name, "EncodingType") == 0)
 		g->encoded = str_is("url", g->text, g->len);
@@ -305,7 +287,7 @@ static void page_end(void *arg, const XML_Char *name)
 	struct s3_xml_page *g = arg;
 
 	if (!g->e.code)
-		s3_xml_value(g, s3_xml_local(name));
+		s3_xml_value(g, local(name));
 	if (g->depth == 2 && !g->e.code && g->where != IN_RESULT) {
 		emit_entry(g, g->where == IN_PREFIXES);
 		g->where = IN_RESULT;

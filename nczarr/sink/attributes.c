@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "nczarr/source/open.h"
+#include "translate/model/match.h"
 
 #define FILL "_FillValue"
 #define NAMES "_ARRAY_DIMENSIONS"
@@ -245,44 +246,16 @@ int zs_remove_attr(struct sink *sink, uint32_t group, uint32_t array, const char
 
 /* ---- dimensions ---- */
 
-/* attrs_before - ordinal in `was` of a node of `now`; DS_NONE: it is new. */
-static uint32_t attrs_before(const struct zarr_sink *s, const json_t *map, bool array,
-			     uint32_t ord)
-{
-	const json_t *i = NULL;
-	struct buf b;
-
-	buf_init(&b, (size_t)1 << 20);
-	if (zs_path(&s->now->ds, array, ord, &b, NULL) == 0)
-		i = json_object_get(map, (const char *)b.data);
-	buf_release(&b);
-	return i ? (uint32_t)json_integer_value(i) : DS_NONE;
-}
-
-/* same_place - whether two dimensions have one path. */
-static bool same_place(const struct dataset *a, uint32_t i, const struct dataset *b, uint32_t j)
-{
-	uint32_t g = a->dims[i].group, h = b->dims[j].group;
-
-	if (strcmp(a->dims[i].name, b->dims[j].name) != 0)
-		return false;
-	while (g != 0 && h != 0) {
-		if (strcmp(a->groups[g].name, b->groups[h].name) != 0)
-			return false;
-		g = a->groups[g].parent;
-		h = b->groups[h].parent;
-	}
-	return g == h;
-}
-
-static bool same_dims(const struct zarr_sink *s, uint32_t was, uint32_t now)
+/* same_dims - dims: of each dimension of `now`, the one of `was` with the same path. */
+static bool same_dims(const struct zarr_sink *s, uint32_t was, uint32_t now,
+		      const uint32_t *dims)
 {
 	const struct ds_array *a = &s->was->ds.arrays[was], *b = &s->now->ds.arrays[now];
 
 	if (a->rank != b->rank)
 		return false;
 	for (uint32_t d = 0; d < a->rank; d++)
-		if (!same_place(&s->was->ds, a->dims[d], &s->now->ds, b->dims[d]))
+		if (dims[b->dims[d]] != a->dims[d])
 			return false;
 	return true;
 }
@@ -329,42 +302,31 @@ static int rename_dims(struct zarr_sink *s, uint32_t array, struct zs_array *za,
 int zs_dims(struct sink *sink, struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
-	json_t *arrays, *groups;
-	int rc;
+	const struct dataset *now = &s->now->ds;
+	auto_free uint32_t *groups = alloc_array(now->n_groups, sizeof(*groups));
+	auto_free uint32_t *arrays = alloc_array(now->n_arrays, sizeof(*arrays));
+	auto_free uint32_t *dims = alloc_array(now->n_dims, sizeof(*dims));
+	int rc = groups && arrays && dims ? 0 : err_nomem(e);
 
-	for (uint32_t g = 0; !s->was && g < s->now->ds.n_groups; g++) {
-		rc = zs_group_hints(s, DS_NONE, g, e);
-		if (rc)
-			return rc;
-	}
-	if (!s->was)
-		return 0; /* all is new */
-	arrays = zs_by_path(&s->was->ds, true);
-	groups = zs_by_path(&s->was->ds, false);
-	rc = arrays && groups ? 0 : err_nomem(e);
-
-	for (uint32_t i = 0; rc == 0 && i < s->now->ds.n_arrays; i++) {
+	if (rc == 0 && s->was)
+		rc = ds_match(now, &s->was->ds, groups, arrays, dims, e);
+	for (uint32_t i = 0; rc == 0 && s->was && i < now->n_arrays; i++) {
 		struct zs_array *za = &s->arrays[i];
-		uint32_t was;
+		uint32_t was = za->was ? za->was - 1 : arrays[i];
 
-		if (za->state == ZS_NEW)
-			continue;
-		was = za->was ? za->was - 1 : attrs_before(s, arrays, true, i);
-		if (was == DS_NONE || same_dims(s, was, i))
+		if (za->state == ZS_NEW || was == DS_NONE || same_dims(s, was, i, dims))
 			continue;
 		rc = zs_array_of(s, i, &za, e);
 		if (rc == 0)
 			rc = rename_dims(s, i, za, e);
 	}
-	for (uint32_t g = 0; rc == 0 && g < s->now->ds.n_groups; g++) {
-		uint32_t was = attrs_before(s, groups, false, g);
+	for (uint32_t g = 0; rc == 0 && g < now->n_groups; g++) {
+		uint32_t was = s->was && !s->groups[g].is_new ? groups[g] : DS_NONE;
 
-		if (was != DS_NONE && !s->groups[g].is_new)
+		if (was != DS_NONE)
 			rc = zs_nc_group_dims(s, was, g, e);
 		if (rc == 0)
-			rc = zs_group_hints(s, s->groups[g].is_new ? DS_NONE : was, g, e);
+			rc = zs_group_hints(s, was, g, e);
 	}
-	json_decref(arrays);
-	json_decref(groups);
 	return rc;
 }

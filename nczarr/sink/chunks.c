@@ -196,9 +196,8 @@ static int filled(struct zarr_sink *s, uint32_t array, const struct zs_array *za
 	uint64_t n = 1;
 	uint8_t *p;
 
-	for (uint32_t d = 0; d < a->rank; d++)
-		if (ckd_mul(&n, n, za->chunk[d]) || n > PTRDIFF_MAX / 16)
-			return err_set(e, -ERANGE, "'%.200s': a chunk is too large", za->key);
+	if (!u64_product(&n, za->chunk, a->rank, PTRDIFF_MAX / 16))
+		return err_set(e, -ERANGE, "'%.200s': a chunk is too large", za->key);
 	buf_clear(&s->elems);
 	if (dt_is_vlen(&a->type)) {
 		for (uint64_t i = 0; i < n && buf_ok(&s->elems); i++)
@@ -287,9 +286,8 @@ static int chunks_plain(struct zarr_sink *s, uint32_t array, const struct zs_arr
 	uint64_t n = a->type.size;
 	uint8_t *p;
 
-	for (uint32_t d = 0; d < a->rank; d++)
-		if (ckd_mul(&n, n, za->chunk[d]) || n > PTRDIFF_MAX)
-			return err_set(e, -ERANGE, "'%.200s': a chunk is too large", za->key);
+	if (!u64_product(&n, za->chunk, a->rank, PTRDIFF_MAX))
+		return err_set(e, -ERANGE, "'%.200s': a chunk is too large", za->key);
 	buf_clear(&s->elems);
 	p = buf_grow(&s->elems, (size_t)n);
 	if (!p)

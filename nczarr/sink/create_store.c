@@ -13,12 +13,6 @@
 
 #define LONG 200
 
-/* new_root - destination of the documents: a directory, or a remote store. */
-struct new_root {
-	int dir;
-	struct store *store; /* NULL: dir */
-};
-
 /* create_put_new - put a document of a remote store, if it is absent. */
 static int create_put_new(struct store *s, const char *key, const struct buf *b, struct err *e)
 {
@@ -37,7 +31,7 @@ static int create_put_new(struct store *s, const char *key, const struct buf *b,
 	return store_put(s, key, &what, NULL, e);
 }
 
-static int create_root_doc(const struct new_root *r, const struct zr_metadata *em,
+static int create_root_doc(int dir, struct store *store, const struct zr_metadata *em,
 			   enum zr_doc doc, struct err *e)
 {
 	struct buf b;
@@ -45,16 +39,16 @@ static int create_root_doc(const struct new_root *r, const struct zr_metadata *e
 
 	buf_init(&b, ZR_DOC_MAX);
 	rc = zr_metadata_doc(em, doc, 0, &b, e);
-	if (rc == 0 && r->store)
-		rc = create_put_new(r->store, zr_doc_file(doc), &b, e);
+	if (rc == 0 && store)
+		rc = create_put_new(store, zr_doc_file(doc), &b, e);
 	else if (rc == 0)
-		rc = zs_write_file(r->dir, zr_doc_file(doc), b.data, b.len, e);
+		rc = zs_write_file(dir, zr_doc_file(doc), b.data, b.len, e);
 	buf_release(&b);
 	return rc;
 }
 
 /* create_fill - write the documents; the one that makes it a store comes last. */
-static int create_fill(const struct new_root *r, const struct zarr_sink_options *opts,
+static int create_fill(int dir, struct store *store, const struct zarr_sink_options *opts,
 		       struct err *e)
 {
 	struct ds_group root = {.name = "", .parent = DS_NONE};
@@ -68,9 +62,9 @@ static int create_fill(const struct new_root *r, const struct zarr_sink_options 
 	int rc;
 
 	if (opts->format == 3)
-		return create_root_doc(r, &em, ZR_DOC_GROUP_JSON, e);
-	rc = create_root_doc(r, &em, ZR_DOC_GROUP_ATTRS, e);
-	return rc ? rc : create_root_doc(r, &em, ZR_DOC_ZGROUP, e);
+		return create_root_doc(dir, store, &em, ZR_DOC_GROUP_JSON, e);
+	rc = create_root_doc(dir, store, &em, ZR_DOC_GROUP_ATTRS, e);
+	return rc ? rc : create_root_doc(dir, store, &em, ZR_DOC_ZGROUP, e);
 }
 
 static bool found_one(void *arg, const char *name, bool is_dir, const struct store_stat *st)
@@ -87,7 +81,6 @@ static bool found_one(void *arg, const char *name, bool is_dir, const struct sto
 static int create_create_remote(const char *path, const struct zarr_sink_options *opts,
 				struct err *e)
 {
-	const struct new_root r = {.dir = -1, .store = opts->store};
 	bool any = false;
 	int rc = store_list(opts->store, "", false, found_one, &any, e);
 
@@ -95,7 +88,7 @@ static int create_create_remote(const char *path, const struct zarr_sink_options
 		return err_wrap(e, rc, "'%.*s'", LONG, path);
 	if (any)
 		return err_set(e, -EEXIST, "'%.*s' already exists", LONG, path);
-	rc = create_fill(&r, opts, e);
+	rc = create_fill(-1, opts->store, opts, e);
 	return rc ? err_wrap(e, rc, "'%.*s'", LONG, path) : 0;
 }
 
@@ -113,7 +106,6 @@ int zarr_create(const char *path, const struct zarr_sink_options *opts, struct e
 {
 	auto_free char *copy = strdup(path), *tmp = NULL;
 	auto_fd int parent = -1, dir = -1;
-	struct new_root root;
 	const char *name;
 	struct stat st;
 	char *slash;
@@ -141,13 +133,12 @@ int zarr_create(const char *path, const struct zarr_sink_options *opts, struct e
 	if (mkdirat(parent, tmp, 0777) < 0)
 		return err_sys(e, errno, "'%.*s'", LONG, path);
 	dir = openat(parent, tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	root = (struct new_root){.dir = dir};
 	if (dir < 0 || fstat(dir, &st) < 0)
 		rc = err_sys(e, errno, "'%.*s'", LONG, path);
 	else if (st.st_uid != geteuid()) /* other users may write to its parent */
 		rc = err_set(e, -EACCES, "'%.*s' was replaced by another program", LONG, tmp);
 	else
-		rc = create_fill(&root, opts, e);
+		rc = create_fill(dir, NULL, opts, e);
 	if (rc == 0)
 		rc = create_place(parent, dir, tmp, name, e);
 	if (rc && zs_remove_tree(parent, tmp, NULL) < 0)

@@ -46,20 +46,6 @@ static bool swapped(const struct dtype *a, const struct dtype *b)
 	       a->size > 1;
 }
 
-/* encode_fits - whether elements of `now` can be converted to those of the store. */
-static bool encode_fits(const struct dtype *t, const struct dtype *m)
-{
-	bool number = t->kind != DT_COMPOUND && m->kind != DT_COMPOUND;
-
-	if (t->size != m->size)
-		return false;
-	if ((t->kind == DT_FLOAT) != (m->kind == DT_FLOAT) && t->kind != DT_OPAQUE &&
-	    m->kind != DT_OPAQUE)
-		return false;
-	return number || t->kind == m->kind ||
-	       (t->kind == DT_COMPOUND && m->kind == DT_COMPLEX);
-}
-
 static int encode_fixed(struct zarr_sink *s, const struct ds_array *a,
 			const struct zs_array *za, const uint8_t *p, uint64_t n,
 			struct buf *out, struct err *e)
@@ -198,6 +184,7 @@ int zs_encode(struct zarr_sink *s, uint32_t array, const struct zs_array *za, co
 	const struct ds_array *a = &s->now->ds.arrays[array];
 	const struct zr_dtype *t = &za->meta->dtype;
 	uint64_t n = 1, bytes;
+	bool plain;
 	int rc;
 
 	if (!u64_product(&n, za->stored, za->meta->rank, PTRDIFF_MAX / 64))
@@ -216,7 +203,14 @@ int zs_encode(struct zarr_sink *s, uint32_t array, const struct zs_array *za, co
 		rc = encode_vlen(s, a, za, p, len, n, out, e);
 		return rc ? blame(za, rc, e) : 0;
 	}
-	if (!za->spread && !encode_fits(&a->type, &t->type))
+	/* whether elements of `now` can be converted to those of the store */
+	plain = a->type.kind != DT_OPAQUE && t->type.kind != DT_OPAQUE;
+	if (!za->spread &&
+	    (a->type.size != t->type.size ||
+	     (plain && (a->type.kind == DT_FLOAT) != (t->type.kind == DT_FLOAT)) ||
+	     (a->type.kind != t->type.kind && t->type.kind == DT_COMPOUND) ||
+	     (a->type.kind == DT_COMPOUND && t->type.kind != DT_COMPOUND &&
+	      t->type.kind != DT_COMPLEX)))
 		return err_set(e, -EOPNOTSUPP,
 			       "'%.200s': in the store its elements have another type",
 			       za->key);

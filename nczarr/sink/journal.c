@@ -166,16 +166,6 @@ int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e)
 	return rc;
 }
 
-/* zs_txn_file - create a file with the content of a new object; *ret is its number. */
-static int zs_txn_file(struct zs_txn *t, const uint8_t *p, size_t n, uint64_t *ret,
-		       struct err *e)
-{
-	auto_fd int fd = -1;
-	int rc = zs_txn_new(t, ret, &fd, e);
-
-	return rc || n == 0 ? rc : io_pwrite(fd, p, n, 0, e);
-}
-
 /* ---- the manifest, written ---- */
 
 static int journal_flush(struct zs_txn *t, struct err *e)
@@ -191,29 +181,22 @@ static int journal_flush(struct zs_txn *t, struct err *e)
 	return rc;
 }
 
-static int begin_manifest(struct zs_txn *t, struct err *e)
-{
-	struct stat st = {.st_ino = 0};
-
-	if (!t->remote && fstat(t->root, &st) < 0)
-		return err_sys(e, errno, "cannot examine the store");
-	t->manifest = openat(t->dir, FRESH, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-			     0666);
-	if (t->manifest < 0)
-		return err_sys(e, errno, "'%s' in the state directory", FRESH);
-	buf_puts(&t->out, t->remote ? ZS_REMOTE : ZS_LOCAL);
-	buf_put_le(&t->out, st.st_ino, 8);
-	return 0;
-}
-
 /* A record: step, number, length of the key, key. */
 int zs_txn_note(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, struct err *e)
 {
+	struct stat st = {.st_ino = 0};
 	size_t len = strlen(key);
-	int rc = t->manifest < 0 ? begin_manifest(t, e) : 0;
 
-	if (rc)
-		return rc;
+	if (t->manifest < 0) {
+		if (!t->remote && fstat(t->root, &st) < 0)
+			return err_sys(e, errno, "cannot examine the store");
+		t->manifest = openat(t->dir, FRESH,
+				     O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+		if (t->manifest < 0)
+			return err_sys(e, errno, "'%s' in the state directory", FRESH);
+		buf_puts(&t->out, t->remote ? ZS_REMOTE : ZS_LOCAL);
+		buf_put_le(&t->out, st.st_ino, 8);
+	}
 	buf_putc(&t->out, (char)op);
 	buf_put_le(&t->out, n, 8);
 	buf_put_le(&t->out, len, 2);
@@ -235,9 +218,12 @@ int zs_txn_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, st
 int zs_txn_put(struct zs_txn *t, enum zs_op op, const char *key, const uint8_t *p, size_t n,
 	       struct err *e)
 {
+	auto_fd int fd = -1;
 	uint64_t file;
-	int rc = zs_txn_file(t, p, n, &file, e);
+	int rc = zs_txn_new(t, &file, &fd, e);
 
+	if (rc == 0 && n > 0)
+		rc = io_pwrite(fd, p, n, 0, e);
 	return rc ? rc : zs_txn_step(t, op, file, key, e);
 }
 
@@ -262,28 +248,23 @@ static int journal_settle(struct zs_txn *t, struct err *e)
 	return 0;
 }
 
-static int finish_manifest(struct zs_txn *t, struct err *e)
-{
-	uint8_t sum[4];
-	int rc = zs_txn_note(t, ZS_END, t->n_ops, "", e);
-
-	if (rc == 0)
-		rc = journal_flush(t, e);
-	put_le32(sum, t->sum);
-	if (rc == 0)
-		rc = io_pwrite(t->manifest, sum, sizeof(sum), t->out_at, e);
-	return rc ? rc : io_sync(t->manifest, true, e);
-}
-
 int zs_txn_commit(struct zs_txn *t, int (*gate)(void *arg, struct err *e), void *arg,
 		  struct err *e)
 {
+	uint8_t sum[4];
 	int rc = t->remote ? zs_remote_ready(t, e) : 0;
 
 	if (rc == 0)
 		rc = journal_settle(t, e);
 	if (rc == 0)
-		rc = finish_manifest(t, e);
+		rc = zs_txn_note(t, ZS_END, t->n_ops, "", e);
+	if (rc == 0)
+		rc = journal_flush(t, e);
+	put_le32(sum, t->sum);
+	if (rc == 0)
+		rc = io_pwrite(t->manifest, sum, sizeof(sum), t->out_at, e);
+	if (rc == 0)
+		rc = io_sync(t->manifest, true, e);
 	if (rc == 0 && gate)
 		rc = gate(arg, e);
 	if (rc)

@@ -187,17 +187,6 @@ static int new_plan(struct zarr_sink *s, uint32_t array, const struct sink_new *
 	return rc;
 }
 
-static const char *lacks(const struct zarr_sink *s, const struct ds_array *a)
-{
-	struct zr_type3 t;
-
-	if (s->mode == ZARR_NCZARR)
-		return zr_nczarr_lacks(&a->type);
-	if (s->format == 3 && zr_type3_of(&a->type, &t))
-		return "Zarr v3 has no such type";
-	return NULL;
-}
-
 /* new_shape - requested chunk lengths. */
 static int new_shape(struct zarr_sink *s, uint32_t array, const struct sink_new *how,
 		     struct err *e)
@@ -305,10 +294,13 @@ int zs_add_array(struct sink *sink, uint32_t array, const struct sink_new *how, 
 	struct zarr_sink *s = zs_of(sink);
 	const struct ds_array *a = &s->now->ds.arrays[array];
 	struct zs_array *za = &s->arrays[array];
-	const char *why = lacks(s, a);
+	const char *why = s->mode == ZARR_NCZARR ? zr_nczarr_lacks(&a->type) : NULL;
+	struct zr_type3 t;
 	char tmp[200];
 	int rc;
 
+	if (s->mode != ZARR_NCZARR && s->format == 3 && zr_type3_of(&a->type, &t))
+		why = "Zarr v3 has no such type";
 	if (why)
 		return err_set(e, -EOPNOTSUPP, "%s: %s", zs_say(&s->now->ds, array, tmp), why);
 	*za = (struct zs_array){.state = ZS_NEW, .real = DS_NONE};

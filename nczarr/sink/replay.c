@@ -142,19 +142,6 @@ static int replay_phase(const struct zs_manifest *m, const struct zs_phase *p,
 	return rc ? rc : t->end(t, p->op, e);
 }
 
-static int replay_run(int dir, struct zs_target *t, struct err *e)
-{
-	struct zs_manifest m;
-	int rc = replay_load(dir, t->magic, &m, e);
-
-	if (rc == 0)
-		rc = t->begin(t, &m, e);
-	for (size_t i = 0; rc == 0 && i < t->n_phases; i++)
-		rc = replay_phase(&m, &t->phases[i], t, e);
-	free(m.p);
-	return rc;
-}
-
 /* replay_forget - remove the manifest and then the transaction, after its steps are complete. */
 static int replay_forget(int dir, struct err *e)
 {
@@ -173,10 +160,17 @@ static int replay_forget(int dir, struct err *e)
 
 int zs_replay(int dir, struct zs_target *t, struct err *e)
 {
+	struct zs_manifest m = {.n = 0};
 	int rc = zs_txn_pending(dir, e);
 
-	if (rc > 0)
-		rc = replay_run(dir, t, e);
+	if (rc > 0) {
+		rc = replay_load(dir, t->magic, &m, e);
+		if (rc == 0)
+			rc = t->begin(t, &m, e);
+		for (size_t i = 0; rc == 0 && i < t->n_phases; i++)
+			rc = replay_phase(&m, &t->phases[i], t, e);
+		free(m.p);
+	}
 	return rc ? rc : replay_forget(dir, e);
 }
 

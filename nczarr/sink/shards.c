@@ -15,13 +15,6 @@
 #define COPY ((size_t)1 << 20)
 #define ENTRY 16u /* bytes of a slot in the index */
 
-static int open_spool(struct zarr_sink *s, struct err *e)
-{
-	s->spool = openat(s->txn.txn, "parts",
-			  O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	return s->spool < 0 ? err_sys(e, errno, "'parts' in the state directory") : 0;
-}
-
 int zs_shard_put(struct zarr_sink *s, uint32_t array, struct zs_array *za,
 		 const uint64_t *coords, const uint8_t *p, size_t len, bool drop, struct err *e)
 {
@@ -43,7 +36,10 @@ int zs_shard_put(struct zarr_sink *s, uint32_t array, struct zs_array *za,
 	}
 	part.len = drop ? NONE : len;
 	if (!drop && s->spool < 0)
-		rc = open_spool(s, e);
+		s->spool = openat(s->txn.txn, "parts",
+				  O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (!drop && s->spool < 0)
+		rc = err_sys(e, errno, "'parts' in the state directory");
 	if (rc == 0 && !drop && len > 0)
 		rc = io_pwrite(s->spool, p, len, s->spool_len, e);
 	if (rc)
@@ -79,12 +75,6 @@ struct sink_shard {
 	uint64_t at; /* bytes so far */
 	bool any;
 };
-
-static void shards_enter(struct sink_shard *x, uint64_t slot, uint64_t off, uint64_t len)
-{
-	put_uint(x->index + slot * ENTRY, off, 8, x->sh->index_big);
-	put_uint(x->index + slot * ENTRY + 8, len, 8, x->sh->index_big);
-}
 
 /* from_spool - write a new part. */
 static int from_spool(struct sink_shard *x, const struct zs_part *p, struct err *e)
@@ -156,6 +146,7 @@ static int shards_fill(struct sink_shard *x, const struct zs_part *parts, size_t
 		       struct err *e)
 {
 	uint64_t coords[DS_RANK_MAX + 1];
+	uint8_t *entry;
 	size_t i = 0;
 	int rc = 0;
 
@@ -173,7 +164,9 @@ static int shards_fill(struct sink_shard *x, const struct zs_part *parts, size_t
 			else if (!p && x->za->state == ZS_OLD)
 				rc = from_old(x, coords, &len, e);
 		}
-		shards_enter(x, slot, len == NONE ? NONE : x->at, len);
+		entry = x->index + slot * ENTRY;
+		put_uint(entry, len == NONE ? NONE : x->at, 8, x->sh->index_big);
+		put_uint(entry + 8, len, 8, x->sh->index_big);
 		if (len == NONE)
 			continue;
 		x->any = true;

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "nczarr/sink/sink_int.h"
+#include "translate/model/match.h"
 
 #define PATH_BYTES ((size_t)1 << 20)
 #define ARENA_MAX ((size_t)4 << 30)
@@ -48,59 +49,44 @@ const char *zs_say(const struct dataset *ds, uint32_t array, char tmp[200])
 	return tmp;
 }
 
-int zs_path(const struct dataset *ds, bool array, uint32_t ord, struct buf *b, struct err *e)
-{
-	buf_clear(b);
-	if (array)
-		ds_array_path(ds, ord, b);
-	else
-		ds_group_path(ds, ord, b);
-	buf_putc(b, '\0');
-	return buf_ok(b) ? 0 : err_nomem(e);
-}
-
-json_t *zs_by_path(const struct dataset *ds, bool arrays)
-{
-	uint32_t n = arrays ? ds->n_arrays : ds->n_groups;
-	json_t *ret = json_object();
-	struct buf b;
-
-	buf_init(&b, PATH_BYTES);
-	for (uint32_t i = 0; ret && i < n; i++)
-		if (zs_path(ds, arrays, i, &b, NULL) < 0 ||
-		    json_object_set_new(ret, (const char *)b.data, json_integer(i)) < 0) {
-			json_decref(ret);
-			ret = NULL;
-		}
-	buf_release(&b);
-	return ret;
-}
-
 enum zarr_sink_kind { ARRAY, GROUP };
 
-/* zarr_sink_named - the node of real at a path of ds; DS_NONE: none. */
+/* zarr_sink_named - the node of real at a path of ds, which is `was` or `now`; DS_NONE: none. */
 static int zarr_sink_named(struct zarr_sink *s, const struct dataset *ds,
 			   enum zarr_sink_kind kind, uint32_t ord, uint32_t *ret, struct err *e)
 {
 	const struct sink_names *names = s->opts.names;
 	const struct dataset *real = &s->real->ds;
-	const json_t *i;
+	uint32_t **m = s->match[ds == &s->now->ds];
 	struct buf b;
-	int rc;
+	int rc = 0;
 
-	buf_init(&b, PATH_BYTES);
-	rc = zs_path(ds, kind == ARRAY, ord, &b, e);
-	if (rc == 0 && names) {
-		*ret = (kind == ARRAY ? names->array : names->group)(names->arg,
-								     (const char *)b.data);
-	} else if (rc == 0) {
-		if (!s->by_path[kind])
-			s->by_path[kind] = zs_by_path(real, kind == ARRAY);
-		i = json_object_get(s->by_path[kind], (const char *)b.data);
-		*ret = i ? (uint32_t)json_integer_value(i) : DS_NONE;
-		rc = s->by_path[kind] ? 0 : err_nomem(e);
+	if (names) {
+		buf_init(&b, PATH_BYTES);
+		if (kind == ARRAY)
+			ds_array_path(ds, ord, &b);
+		else
+			ds_group_path(ds, ord, &b);
+		buf_putc(&b, '\0');
+		rc = buf_ok(&b) ? 0 : err_nomem(e);
+		if (rc == 0)
+			*ret = (kind == ARRAY ? names->array
+					      : names->group)(names->arg, (const char *)b.data);
+		buf_release(&b);
+	} else {
+		if (!m[ARRAY]) {
+			m[ARRAY] = alloc_array(ds->n_arrays, sizeof(**m));
+			m[GROUP] = alloc_array(ds->n_groups, sizeof(**m));
+			rc = m[ARRAY] && m[GROUP]
+				     ? ds_match(ds, real, m[GROUP], m[ARRAY], NULL, e)
+				     : err_nomem(e);
+			if (rc) {
+				free(steal(&m[ARRAY]));
+				free(steal(&m[GROUP]));
+			}
+		}
+		*ret = rc == 0 ? m[kind][ord] : DS_NONE;
 	}
-	buf_release(&b);
 	if (rc == 0 && *ret != DS_NONE &&
 	    *ret >= (kind == ARRAY ? real->n_arrays : real->n_groups))
 		rc = err_set(e, -EINVAL, "the store has no object %u", *ret);
@@ -248,8 +234,10 @@ static void sink_free(struct zarr_sink *s)
 		(void)close(s->spool); /* its content is in the store */
 	json_decref(s->index);
 	json_decref(s->seen);
-	json_decref(s->by_path[ARRAY]);
-	json_decref(s->by_path[GROUP]);
+	for (int i = 0; i < 2; i++) {
+		free(s->match[i][ARRAY]);
+		free(s->match[i][GROUP]);
+	}
 	free(s->docs);
 	free(s->arrays);
 	free(s->groups);
@@ -306,19 +294,6 @@ static int shown_tables(struct zarr_sink *s, struct err *e)
 	return 0;
 }
 
-/* layout_ok - NCZarr's first layout has separate documents for all nodes. */
-static int layout_ok(struct zarr_sink *s, struct err *e)
-{
-	struct store_stat st;
-	int rc = store_stat(zr_of(s->real)->store, ".nczarr", &st, e);
-
-	if (rc == -ENOENT)
-		return 0;
-	return rc ? rc
-		  : err_set(e, -EROFS,
-			    "the store has the layout of netCDF-C 4.8, which is read-only");
-}
-
 /* zarr_sink_unchanged - whether the store is the one that was opened. One poll checks a part
  * of it. */
 static int zarr_sink_unchanged(struct zarr_sink *s, struct err *e)
@@ -360,22 +335,23 @@ int zs_watch_array(struct zarr_sink *s, const char *key, struct err *e)
 	return at ? zs_watch(s, at, e) : -ENOMEM;
 }
 
-/* watch_all - watch consolidated metadata. */
-static int watch_all(struct zarr_sink *s, struct err *e)
-{
-	return s->txn.remote ? zs_watch(s, s->format == 3 ? "zarr.json" : ".zmetadata", e) : 0;
-}
-
 static int zarr_sink_begin(struct sink *sink, struct source *was, struct source *now,
 			   struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
+	struct store_stat st;
 	int rc = zarr_sink_unchanged(s, e);
 
-	if (rc == 0)
-		rc = layout_ok(s, e);
-	if (rc == 0)
-		rc = watch_all(s, e);
+	if (rc == 0) {
+		rc = store_stat(zr_of(s->real)->store, ".nczarr", &st, e);
+		rc = rc == -ENOENT ? 0
+		     : rc ? rc /* the first layout has separate documents for all nodes */
+			  : err_set(e, -EROFS,
+				    "the store has the layout of netCDF-C 4.8, which "
+				    "is read-only");
+	}
+	if (rc == 0 && s->txn.remote) /* consolidated metadata */
+		rc = zs_watch(s, s->format == 3 ? "zarr.json" : ".zmetadata", e);
 	if (rc)
 		return rc;
 	s->was = was;
@@ -425,40 +401,33 @@ static int root_array(const char *key, struct err *e)
 				"removed or renamed, and nothing can be added");
 }
 
-static int zarr_sink_remove_array(struct sink *sink, uint32_t array, struct err *e)
+static int remove_node(struct zarr_sink *s, enum zarr_sink_kind kind, uint32_t ord,
+		       struct err *e)
 {
-	struct zarr_sink *s = zs_of(sink);
 	const char *key;
 	uint32_t real;
 	uint64_t n;
-	int rc = zarr_sink_named(s, &s->was->ds, ARRAY, array, &real, e);
+	int rc = zarr_sink_named(s, &s->was->ds, kind, ord, &real, e);
 
-	if (rc)
+	if (rc || real == DS_NONE || (kind == GROUP && real == 0))
 		return rc;
-	if (real == DS_NONE)
-		return 0;
-	key = zr_of(s->real)->arrays[real].meta->key;
+	key = kind == ARRAY ? zr_of(s->real)->arrays[real].meta->key : zs_real_key(s, real, e);
+	if (!key)
+		return -ENOMEM;
 	rc = root_array(key, e);
 	if (rc == 0)
 		rc = move_away(s, key, &n, e);
-	return rc ? rc : zarr_sink_unlist(s, key, true, e);
+	return rc ? rc : zarr_sink_unlist(s, key, kind == ARRAY, e);
+}
+
+static int zarr_sink_remove_array(struct sink *sink, uint32_t array, struct err *e)
+{
+	return remove_node(zs_of(sink), ARRAY, array, e);
 }
 
 static int zarr_sink_remove_group(struct sink *sink, uint32_t group, struct err *e)
 {
-	struct zarr_sink *s = zs_of(sink);
-	const char *key;
-	uint32_t real;
-	uint64_t n;
-	int rc = zarr_sink_named(s, &s->was->ds, GROUP, group, &real, e);
-
-	if (rc || real == DS_NONE || real == 0)
-		return rc;
-	key = zs_real_key(s, real, e);
-	if (!key)
-		return -ENOMEM;
-	rc = move_away(s, key, &n, e);
-	return rc ? rc : zarr_sink_unlist(s, key, false, e);
+	return remove_node(zs_of(sink), GROUP, group, e);
 }
 
 static int zarr_sink_rename_array(struct sink *sink, uint32_t was, uint32_t now, struct err *e)

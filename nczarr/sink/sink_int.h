@@ -213,7 +213,8 @@ struct zarr_sink {
 	struct zs_group *groups;
 	struct zs_gone *gone;
 	size_t n_gone, c_gone;
-	json_t *by_path[2]; /* of real: arrays, groups; path -> ordinal; NULL: not made yet */
+	uint32_t *match[2][2]; /* of was and now: their arrays and groups in real; NULL: not made
+				* yet */
 	json_t *seen;     /* remote: key -> number of zr_source.seen; NULL: not made yet */
 	const char **fresh;        /* keys of new nodes; in the arena */
 	size_t n_fresh, c_fresh;
@@ -238,9 +239,6 @@ static inline struct zarr_sink *zs_of(struct sink *s)
 
 /* zs_path_join - "dir/name" in the arena; NULL with e set. */
 const char *zs_path_join(struct zarr_sink *s, const char *dir, const char *name, struct err *e);
-/* zs_path - the path of an array or group in b, NUL-terminated. b is cleared first. */
-int zs_path(const struct dataset *ds, bool array, uint32_t ord, struct buf *b,
-	    struct err *e) NZ_MUST_USE;
 /* zs_group_key, zs_array_of - a group or array of `now` in the store. NULL with e set. */
 const char *zs_group_key(struct zarr_sink *s, uint32_t group, struct err *e);
 int zs_array_of(struct zarr_sink *s, uint32_t array, struct zs_array **ret,
@@ -263,8 +261,6 @@ int zs_has_root(struct zarr_sink *s, struct err *e) NZ_MUST_USE;
 const char *zs_new_key(struct zarr_sink *s, uint32_t group, const char *name, struct err *e);
 /* zs_check_fresh - final check: the key of a new node must not belong to a remaining one. */
 int zs_check_fresh(struct zarr_sink *s, struct err *e) NZ_MUST_USE;
-/* zs_by_path - path -> ordinal of the arrays or groups of a dataset; new. NULL: out of memory. */
-json_t *zs_by_path(const struct dataset *ds, bool arrays);
 /* zs_say - "'/path'" of an array of now, for messages, in tmp. */
 const char *zs_say(const struct dataset *ds, uint32_t array, char tmp[200]);
 

@@ -10,37 +10,23 @@
 
 #define BYTES_MAX ((uint64_t)1 << 62)
 
-/* meta_known - members that this file or others read. */
-static bool meta_known(const char *member)
-{
-	static const char *const names[] = {
-		"zarr_format",
-		"node_type",
-		"shape",
-		"data_type",
-		"chunk_grid",
-		"codecs",
-		"fill_value",
-		"chunk_key_encoding",
-		"attributes",
-		"dimension_names",
-		"storage_transformers",
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (strcmp(names[i], member) == 0)
-			return true;
-	return false;
-}
-
+/* check_members - that this file or others read all members. */
 static int check_members(const json_t *doc, struct err *e)
 {
+	static const char *const names[] = {
+		"zarr_format",     "node_type",           "shape",
+		"data_type",       "chunk_grid",          "codecs",
+		"fill_value",      "chunk_key_encoding",  "attributes",
+		"dimension_names", "storage_transformers"};
 	json_t *o = (json_t *)(uintptr_t)doc; /* jansson's iterators are not const */
 
 	for (void *it = json_object_iter(o); it; it = json_object_iter_next(o, it)) {
 		const json_t *v = json_object_iter_value(it);
+		size_t i = 0;
 
-		if (meta_known(json_object_iter_key(it)) || json_kind(v) == JSON_IS_NULL ||
+		while (i < ARRAY_LEN(names) && strcmp(names[i], json_object_iter_key(it)) != 0)
+			i++;
+		if (i < ARRAY_LEN(names) || json_kind(v) == JSON_IS_NULL ||
 		    json_is_false(json_get(v, "must_understand")))
 			continue;
 		return err_set(e, -EOPNOTSUPP, "unknown member '%.80s'",
@@ -100,10 +86,7 @@ static bool countable(const uint64_t *lens, uint32_t rank, uint64_t bytes)
 	for (uint32_t i = 0; i < rank; i++)
 		if (lens[i] == 0)
 			return true;
-	for (uint32_t i = 0; i < rank; i++)
-		if (ckd_mul(&bytes, bytes, lens[i]) || bytes > BYTES_MAX)
-			return false;
-	return true;
+	return u64_product(&bytes, lens, rank, BYTES_MAX);
 }
 
 static int read_grid(struct arena *a, const json_t *doc, struct zr_meta *m, struct err *e)
@@ -208,19 +191,6 @@ int zr_v3_meta(struct arena *a, const json_t *doc, struct zr_meta *ret, struct e
  * Members that writers omit (order, filters, compressor, fill_value, dimension_separator) have
  * defaults; those that exist must be valid. */
 
-static int format_two(const json_t *doc, struct err *e)
-{
-	const json_t *v = json_get(doc, "zarr_format");
-	uint64_t n;
-
-	if (json_u64(v, &n) < 0)
-		return err_set(e, -EBADMSG, "zarr_format is missing or not a number");
-	if (n != 2)
-		return err_set(e, n > 3 ? -EOPNOTSUPP : -EBADMSG,
-			       "zarr_format is %" PRIu64 ", not 2", n);
-	return 0;
-}
-
 /* meta_lengths - a list of lengths. */
 static int meta_lengths(struct arena *a, const json_t *doc, const char *member, uint64_t **ret,
 			uint32_t *ret_n, struct err *e)
@@ -275,17 +245,6 @@ static int shape_and_chunks(struct arena *a, const json_t *doc, struct zr_meta *
 	return 0;
 }
 
-static int products(const struct zr_meta *m, struct err *e)
-{
-	uint64_t bytes = u64_max(least_bytes(m), m->dtype.type.size);
-
-	if (!countable(m->chunk, m->rank, bytes))
-		return err_set(e, -ERANGE, "chunks: a chunk has more than 2^62 bytes");
-	if (!countable(m->shape, m->rank, bytes))
-		return err_set(e, -ERANGE, "shape: the array has more than 2^62 bytes");
-	return 0;
-}
-
 /* axes - order: F is the reverse of C. */
 static int axes(struct arena *a, const json_t *doc, struct zr_meta *m, struct err *e)
 {
@@ -307,19 +266,6 @@ static int axes(struct arena *a, const json_t *doc, struct zr_meta *m, struct er
 	return 0;
 }
 
-static int separator(const json_t *doc, struct zr_meta *m, struct err *e)
-{
-	const json_t *v = json_get(doc, "dimension_separator");
-
-	m->separator = '.';
-	if (json_kind(v) == JSON_IS_NULL || json_is(v, "."))
-		return 0;
-	if (!json_is(v, "/"))
-		return err_set(e, -EBADMSG, "dimension_separator is neither '.' nor '/'");
-	m->separator = '/';
-	return 0;
-}
-
 static int codecs(struct arena *a, const json_t *doc, struct zr_meta *m, struct err *e)
 {
 	const json_t *filters = json_get(doc, "filters"), *c = json_get(doc, "compressor");
@@ -336,24 +282,31 @@ int zr_v2_meta(struct arena *a, const json_t *doc, bool old_char, struct zr_meta
 {
 	struct zr_meta m = {.format = 2, .key = ""};
 	const json_t *dtype = json_get(doc, "dtype");
-	int rc = format_two(doc, e);
+	const json_t *separator = json_get(doc, "dimension_separator");
+	uint64_t bytes;
+	int rc = zr_format_is(doc, 2, e);
 
 	if (rc == 0)
 		rc = shape_and_chunks(a, doc, &m, e);
 	if (rc == 0)
 		rc = axes(a, doc, &m, e);
-	if (rc == 0)
-		rc = separator(doc, &m, e);
+	m.separator = json_is(separator, "/") ? '/' : '.';
+	if (rc == 0 && m.separator == '.' && json_kind(separator) != JSON_IS_NULL &&
+	    !json_is(separator, "."))
+		rc = err_set(e, -EBADMSG, "dimension_separator is neither '.' nor '/'");
 	if (rc == 0 && json_kind(dtype) == JSON_IS_NULL)
 		rc = err_set(e, -EBADMSG, "dtype is missing");
 	if (rc == 0)
 		rc = zr_dtype_v2(a, dtype, old_char, &m.dtype, e);
 	if (rc == 0)
 		rc = codecs(a, doc, &m, e);
-	if (rc == 0)
-		rc = products(&m, e);
 	if (rc < 0)
 		return rc;
+	bytes = u64_max(least_bytes(&m), m.dtype.type.size);
+	if (!countable(m.chunk, m.rank, bytes))
+		return err_set(e, -ERANGE, "chunks: a chunk has more than 2^62 bytes");
+	if (!countable(m.shape, m.rank, bytes))
+		return err_set(e, -ERANGE, "shape: the array has more than 2^62 bytes");
 	m.fill = json_get(doc, "fill_value");
 	*ret = m;
 	return 0;

@@ -174,17 +174,27 @@ static int as_char(struct arena *a, const struct ds_text *t, struct ds_attr *at,
 	return attr_one_text(a, t, text, e);
 }
 
-/* as_json - any value as its JSON text. */
+/* attr_text_of - a string, or any other value as its JSON text, which is in b. */
+static int attr_text_of(struct arena *a, const json_t *v, struct buf *b, struct ds_text *ret,
+			struct err *e)
+{
+	buf_init(b, a->max);
+	if (json_text_of(v, ret))
+		return 0;
+	json_write_text(v, b);
+	*ret = (struct ds_text){.s = (const char *)b->data, .len = b->len};
+	return buf_ok(b) ? 0 : zr_full(a, e);
+}
+
+/* as_json - one char attribute: a string, or any value as its JSON text. */
 static int as_json(struct arena *a, const json_t *v, struct ds_attr *at, struct err *e)
 {
 	struct ds_text t;
 	struct buf b;
-	int rc;
+	int rc = attr_text_of(a, v, &b, &t, e);
 
-	buf_init(&b, a->max);
-	json_write_text(v, &b);
-	t = (struct ds_text){.s = (const char *)b.data, .len = b.len};
-	rc = buf_ok(&b) ? as_char(a, &t, at, e) : zr_full(a, e);
+	if (rc == 0)
+		rc = as_char(a, &t, at, e);
 	buf_release(&b);
 	return rc;
 }
@@ -192,6 +202,7 @@ static int as_json(struct arena *a, const json_t *v, struct ds_attr *at, struct 
 static int as_strings(struct arena *a, const json_t *v, struct ds_attr *at, struct err *e)
 {
 	struct ds_text *strings, t;
+	struct buf b;
 	int rc = attr_extent(a, v, at, e);
 
 	if (rc < 0)
@@ -202,16 +213,9 @@ static int as_strings(struct arena *a, const json_t *v, struct ds_attr *at, stru
 	at->type = (struct dtype){.kind = DT_VSTRING};
 	at->strings = strings;
 	for (uint64_t i = 0; i < at->n && rc == 0; i++) {
-		struct buf b;
-
-		if (json_text_of(attr_element(v, i), &t)) {
+		rc = attr_text_of(a, attr_element(v, i), &b, &t, e);
+		if (rc == 0)
 			rc = attr_one_text(a, &t, &strings[i], e);
-			continue;
-		}
-		buf_init(&b, a->max);
-		json_write_text(attr_element(v, i), &b);
-		t = (struct ds_text){.s = (const char *)b.data, .len = b.len};
-		rc = buf_ok(&b) ? attr_one_text(a, &t, &strings[i], e) : zr_full(a, e);
 		buf_release(&b);
 	}
 	return rc;
@@ -286,10 +290,9 @@ static int attr_infer(struct arena *a, const json_t *v, struct ds_attr *at, stru
 	bool list = json_kind(v) == JSON_IS_LIST;
 	size_t n = list ? json_array_size(v) : 1;
 	struct attr_kinds k = {0};
-	struct ds_text t;
 
-	if (!list && json_text_of(v, &t))
-		return as_char(a, &t, at, e);
+	if (json_kind(v) == JSON_IS_TEXT)
+		return as_json(a, v, at, e);
 	for (size_t i = 0; i < n; i++)
 		note_kind(attr_element(v, i), &k);
 	k.strings = k.strings || (k.words && !k.reals);
@@ -322,12 +325,11 @@ static int typed(struct arena *a, const json_t *v, const char *type, struct ds_a
 		 struct err *e)
 {
 	struct dtype t;
-	struct ds_text text;
 	int rc;
 
 	switch (attr_type_of(type, &t)) {
 	case FORM_CHAR:
-		return json_text_of(v, &text) ? as_char(a, &text, at, e) : as_json(a, v, at, e);
+		return as_json(a, v, at, e);
 	case FORM_STRING:
 		return as_strings(a, v, at, e);
 	case FORM_NUMBER:

@@ -11,7 +11,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/core/endian.h"
 #include "nczarr/source/array_metadata.h"
+#include "translate/model/value.h"
 
 #define EXTRA_ATTRS 5 /* _FillValue, units, calendar, numpy_dtype, _Encoding */
 
@@ -65,46 +67,20 @@ int zr_attrs_make(struct zr_build *b, const struct zr_item *it, const struct dty
 	return rc;
 }
 
-/* is_nat - whether a time's fill value is numpy's "not a time". */
-static bool is_nat(const struct ds_array *a)
-{
-	const uint8_t *p = a->fill;
-
-	if (a->type.kind != DT_INT || a->type.size != 8 || !p)
-		return false;
-	for (size_t i = 0; i < 8; i++)
-		if (p[i] != ((a->type.big_endian ? i == 0 : i == 7) ? 0x80 : 0))
-			return false;
-	return true;
-}
-
 /* fill_wanted - whether fill_value is presented as `_FillValue`: xarray interprets Zarr v2's so.
  * NCZarr writes both. NaT is missing for every reader in nanoseconds only. */
 static bool fill_wanted(const struct zr_build *b, const struct zr_barray *w)
 {
 	const struct zr_meta *m = w->meta;
-	bool number = w->a.type.kind == DT_INT || w->a.type.kind == DT_UINT ||
-		      w->a.type.kind == DT_FLOAT;
 
-	if (b->nc.on || !w->a.fill_defined || !number)
+	if (b->nc.on || !w->a.fill_defined || !value_is_number(&w->a.type))
 		return false;
 	/* xarray masks no other time */
 	if (m->dtype.units || m->dtype.numpy)
-		return m->dtype.units && is_nat(&w->a) && !m->dtype.is_ns;
+		return m->dtype.units && !m->dtype.is_ns && w->a.type.kind == DT_INT &&
+		       w->a.type.size == 8 && w->a.fill &&
+		       get_uint(w->a.fill, 8, w->a.type.big_endian) == (uint64_t)INT64_MIN;
 	return m->format != 3 && json_get(w->item->attrs, "_ARRAY_DIMENSIONS");
-}
-
-static int fill_attr(struct zr_build *b, const struct ds_array *a, struct ds_attr *ret,
-		     struct err *e)
-{
-	uint8_t *data = arena_copy(b->arena, a->fill, a->type.size);
-
-	if (!data)
-		return zr_full(b->arena, e);
-	*ret = (struct ds_attr){.name = "_FillValue", .type = a->type, .n = 1, .data = data};
-	dt_swap_to_host(&a->type, data, 1);
-	ret->type.big_endian = false;
-	return 0;
 }
 
 static int array_attributes(struct zr_build *b, struct zr_barray *w, struct err *e)
@@ -121,8 +97,14 @@ static int array_attributes(struct zr_build *b, struct zr_barray *w, struct err 
 	int rc = zr_attrs_make(b, w->item, &w->a.type, EXTRA_ATTRS, &v, &n, e);
 
 	if (rc == 0 && fill_wanted(b, w) && !ds_attr_find(v, n, "_FillValue")) {
-		rc = fill_attr(b, &w->a, &v[n], e);
-		n += rc == 0;
+		uint8_t *data = arena_copy(b->arena, w->a.fill, w->a.type.size);
+
+		if (!data)
+			return zr_full(b->arena, e);
+		dt_swap_to_host(&w->a.type, data, 1);
+		v[n] = (struct ds_attr){
+			.name = "_FillValue", .type = w->a.type, .n = 1, .data = data};
+		v[n++].type.big_endian = false;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(strings) && rc == 0; i++) {
 		if (!strings[i].text || ds_attr_find(v, n, strings[i].name))
@@ -176,16 +158,6 @@ static void scalar(struct zr_barray *w)
 		w->refs = NULL;
 }
 
-/* stored_lengths - of the innermost chunk. */
-static const uint64_t *stored_lengths(const struct zr_meta *m)
-{
-	const struct zr_shard *s = m->shard;
-
-	while (s && s->next)
-		s = s->next;
-	return s ? s->inner : m->chunk;
-}
-
 /* array_chunks - clip the chunk to the array, except in a store that is being written: the
  * array may grow, and the writer continues with full chunks. */
 static int array_chunks(struct zr_build *b, struct zr_barray *w, struct err *e)
@@ -197,7 +169,9 @@ static int array_chunks(struct zr_build *b, struct zr_barray *w, struct err *e)
 
 	if (!chunk)
 		return zr_full(b->arena, e);
-	w->z.stored = stored_lengths(m);
+	w->z.stored = m->chunk;
+	for (const struct zr_shard *s = m->shard; s; s = s->next)
+		w->z.stored = s->inner; /* of the innermost chunk */
 	for (uint32_t i = 0; i < rank; i++) {
 		chunk[i] = b->s->borrowed || b->s->opts.whole_chunks
 				   ? w->z.stored[i]
@@ -217,18 +191,13 @@ static int array_chunks(struct zr_build *b, struct zr_barray *w, struct err *e)
 
 /* ---- access ---- */
 
-static bool outer_codecs(const struct zr_meta *m)
-{
-	for (const struct zr_shard *s = m->shard; s; s = s->next)
-		if (s->outer.n)
-			return true;
-	return false;
-}
-
 static void array_set_access(struct zr_barray *w)
 {
 	const struct zr_meta *m = w->meta;
+	bool outer = false;
 
+	for (const struct zr_shard *s = m->shard; s; s = s->next)
+		outer = outer || s->outer.n;
 	w->a.layout = DS_CHUNKED;
 	w->a.chain = m->chain;
 	w->a.uniform = true;
@@ -243,7 +212,7 @@ static void array_set_access(struct zr_barray *w)
 		w->a.convert = "fields are stored with gaps between them, or in another form";
 	else if (m->order)
 		w->a.convert = "chunks are not in C order";
-	else if (outer_codecs(m))
+	else if (outer)
 		w->a.convert = "whole shards are encoded";
 	else if (w->z.clipped)
 		w->a.convert = "chunks are longer than the array";
@@ -377,19 +346,6 @@ static bool rearranged(const struct zr_meta *m)
 	return is;
 }
 
-/* array_whole - whether the last axis is exactly the bytes of an element, in every chunk. */
-static bool array_whole(const struct zr_meta *m, uint32_t size)
-{
-	const uint32_t last = m->rank - 1;
-
-	if (m->rank == 0 || m->shape[last] != size || m->chunk[last] != size)
-		return false;
-	for (const struct zr_shard *s = m->shard; s; s = s->next)
-		if (s->inner[last] != size || s->grid[last] != 1)
-			return false;
-	return true;
-}
-
 /* one_at_end - a copy of lengths with 1 as the last. */
 static const uint64_t *one_at_end(struct arena *a, const uint64_t *v, uint32_t n)
 {
@@ -424,24 +380,6 @@ static int array_shorten(struct arena *a, struct zr_meta *m, struct err *e)
 	return 0;
 }
 
-/* array_lists - restore lists of numbers from lists of bytes. */
-static void array_lists(struct zr_meta *m, const struct dtype *base)
-{
-	m->dtype.type.base = base;
-	m->vlen = ZR_VLEN_ARRAY;
-}
-
-static bool array_is_number(const struct dtype *t)
-{
-	return t->kind == DT_BOOL || t->kind == DT_INT || t->kind == DT_UINT ||
-	       t->kind == DT_FLOAT || t->kind == DT_COMPLEX;
-}
-
-static bool is_bytes(const struct dtype *t)
-{
-	return t->kind == DT_STRING || t->kind == DT_OPAQUE || t->kind == DT_COMPOUND;
-}
-
 int zr_bytes_meaning(struct arena *a, struct zr_meta *m, struct err *e)
 {
 	const struct dtype *t = &m->dtype.type;
@@ -449,6 +387,7 @@ int zr_bytes_meaning(struct arena *a, struct zr_meta *m, struct err *e)
 	struct ds_text text;
 	struct dtype *base;
 	struct zr_dtype meant;
+	bool whole;
 	int rc;
 
 	if ((!vlen && (t->kind != DT_UINT || t->size != 1)) || rearranged(m) ||
@@ -457,13 +396,22 @@ int zr_bytes_meaning(struct arena *a, struct zr_meta *m, struct err *e)
 	rc = array_parse(a, &text, &meant, e);
 	if (rc < 0)
 		return rc == -ENOENT ? 0 : rc;
-	if (vlen && array_is_number(&meant.type)) {
+	/* the last axis is exactly the bytes of an element, in every chunk */
+	whole = m->rank > 0 && m->shape[m->rank - 1] == meant.type.size &&
+		m->chunk[m->rank - 1] == meant.type.size;
+	for (const struct zr_shard *s = m->shard; s && whole; s = s->next)
+		whole = s->inner[m->rank - 1] == meant.type.size && s->grid[m->rank - 1] == 1;
+	if (vlen && (value_is_number(&meant.type) || meant.type.kind == DT_BOOL ||
+		     meant.type.kind == DT_COMPLEX)) {
 		base = arena_copy(a, &meant.type, sizeof(meant.type));
 		if (!base)
 			return zr_full(a, e);
-		array_lists(m, base);
-	} else if (!vlen && is_bytes(&meant.type) &&
-		   (meant.type.size == 1 || array_whole(m, meant.type.size))) {
+		m->dtype.type.base = base; /* lists of numbers from lists of bytes */
+		m->vlen = ZR_VLEN_ARRAY;
+	} else if (!vlen &&
+		   (meant.type.kind == DT_STRING || meant.type.kind == DT_OPAQUE ||
+		    meant.type.kind == DT_COMPOUND) &&
+		   (meant.type.size == 1 || whole)) {
 		rc = meant.type.size > 1 ? array_shorten(a, m, e) : 0;
 		m->dtype = meant;
 		m->as_bytes = true;

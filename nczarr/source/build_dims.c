@@ -56,18 +56,14 @@ static uint64_t dims_hash_of(const struct dims_key *k)
 				   sizeof(numbers)));
 }
 
-static bool dims_same(const struct dims_key *a, const struct dims_key *b)
-{
-	return a->kind == b->kind && a->group == b->group && a->len == b->len &&
-	       a->nth == b->nth && (!a->name || strcmp(a->name, b->name) == 0);
-}
-
 static bool lookup(const struct map *t, const struct dims_key *k, uint32_t *ret)
 {
 	const struct dims_entry *x;
 
 	MAP_EACH(x, t, dims_hash_of(k), link)
-		if (dims_same(&x->key, k)) {
+		if (x->key.kind == k->kind && x->key.group == k->group &&
+		    x->key.len == k->len && x->key.nth == k->nth &&
+		    (!k->name || strcmp(x->key.name, k->name) == 0)) {
 			*ret = x->dim;
 			return true;
 		}
@@ -88,31 +84,14 @@ static int insert(struct map *t, const struct dims_key *k, uint32_t dim, struct 
 	return err_nomem(e);
 }
 
-static void dims_release(struct map *t)
-{
-	for (struct link *l = map_walk(t, NULL), *next; l; l = next) {
-		next = map_walk(t, l);
-		free(CONTAINER_OF(l, struct dims_entry, link));
-	}
-	map_free(t);
-}
-
 /* ---- dimensions ---- */
-
-/* said_unlimited - whether the user declares dimensions of this name unlimited. */
-static bool said_unlimited(const struct source_options *o, const char *name)
-{
-	for (size_t i = 0; i < o->n_unlimited; i++)
-		if (strcmp(o->unlimited[i], name) == 0)
-			return true;
-	return false;
-}
 
 /* define - add a dimension to a group. array: the one that needs it, or DS_NONE. */
 static int define(struct dims *d, const struct dims_key *k, const char *name, uint64_t len,
 		  bool unlimited, uint32_t array, uint32_t *ret, struct err *e)
 {
 	struct zr_build *b = d->b;
+	const struct source_options *o = &b->s->opts;
 	struct dims_key kept = *k;
 	char *copy = arena_strdup(b->arena, name);
 	uint32_t dim = (uint32_t)b->n_dims;
@@ -122,12 +101,13 @@ static int define(struct dims *d, const struct dims_key *k, const char *name, ui
 	if (grow_array(&b->dims, &b->c_dims, b->n_dims + 1, sizeof(*b->dims)) < 0 ||
 	    grow_array(&d->first, &d->c_first, b->n_dims + 1, sizeof(*d->first)) < 0)
 		return err_nomem(e);
-	b->dims[dim] =
-		(struct ds_dim){.name = copy,
-				.len = len,
-				.unlimited = unlimited || said_unlimited(&b->s->opts, name),
-				.phony = k->kind == MADE_UP,
-				.group = k->group};
+	for (size_t i = 0; i < o->n_unlimited; i++) /* declared by the user */
+		unlimited = unlimited || strcmp(o->unlimited[i], name) == 0;
+	b->dims[dim] = (struct ds_dim){.name = copy,
+				       .len = len,
+				       .unlimited = unlimited,
+				       .phony = k->kind == MADE_UP,
+				       .group = k->group};
 	d->first[dim] = array;
 	b->n_dims++;
 	*ret = dim;
@@ -305,14 +285,6 @@ static int referred(struct dims *d, uint32_t array, const json_t *v, uint64_t le
 	return 0;
 }
 
-/* last_name - last component of a full name. */
-static const char *last_name(const char *name)
-{
-	const char *slash = name ? strrchr(name, '/') : NULL;
-
-	return slash ? slash + 1 : name;
-}
-
 /* dims_axis - the dimension of one axis; *ret is unchanged if it has no name. */
 static int dims_axis(struct dims *d, uint32_t array, uint32_t i, uint32_t *ret, struct err *e)
 {
@@ -327,7 +299,7 @@ static int dims_axis(struct dims *d, uint32_t array, uint32_t i, uint32_t *ret, 
 		/* NCZarr's group below its root: the names are right, the paths are not */
 		if (!w->refs || !json_text_of(json_array_get(w->refs, i), &t))
 			return 0;
-		name = last_name(t.s);
+		name = store_key_name(t.s);
 		return zr_model_name_ok(name, strlen(name))
 			       ? dims_named(d, array, name, len, ret, e)
 			       : 0;
@@ -468,7 +440,11 @@ int zr_dims(struct zr_build *b, struct err *e)
 	for (uint32_t i = 0; i < b->n_arrays && rc == 0; i++)
 		if (!b->arrays[i].dead)
 			rc = array_dims(&d, i, e);
-	dims_release(&d.t);
+	for (struct link *l = map_walk(&d.t, NULL), *next; l; l = next) {
+		next = map_walk(&d.t, l);
+		free(CONTAINER_OF(l, struct dims_entry, link));
+	}
+	map_free(&d.t);
 	free(d.first);
 	return rc;
 }

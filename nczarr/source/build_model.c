@@ -252,84 +252,6 @@ static int model_move_arrays(struct zr_build *b, struct err *e)
 	return 0;
 }
 
-/* group_of - the group of item i, or DS_NONE. */
-typedef uint32_t group_of(const struct dataset *ds, uint32_t i);
-
-static uint32_t model_group_of_group(const struct dataset *ds, uint32_t i)
-{
-	return ds->groups[i].parent;
-}
-
-static uint32_t model_group_of_array(const struct dataset *ds, uint32_t i)
-{
-	return ds->arrays[i].group;
-}
-
-static uint32_t model_group_of_dim(const struct dataset *ds, uint32_t i)
-{
-	return ds->dims[i].group;
-}
-
-/* model_members - items by group: list[first[g]..first[g+1]) are those of group g,
- * ascending. */
-static int model_members(struct zr_build *b, uint32_t n, group_of *of, uint32_t **ret_list,
-			 uint32_t **ret_first, struct err *e)
-{
-	const struct dataset *ds = &b->s->base.ds;
-	uint32_t *list = arena_alloc(b->arena, n, sizeof(*list));
-	uint32_t *first = arena_alloc(b->arena, (size_t)ds->n_groups + 1, sizeof(*first));
-	auto_free uint32_t *at = alloc_array((size_t)ds->n_groups + 1, sizeof(*at));
-
-	if (!list || !first)
-		return zr_full(b->arena, e);
-	if (!at)
-		return err_nomem(e);
-	for (uint32_t i = 0; i < n; i++)
-		if (of(ds, i) != DS_NONE)
-			first[of(ds, i) + 1]++;
-	for (uint32_t g = 0; g < ds->n_groups; g++)
-		first[g + 1] += first[g];
-	memcpy(at, first, ((size_t)ds->n_groups + 1) * sizeof(*at));
-	for (uint32_t i = 0; i < n; i++)
-		if (of(ds, i) != DS_NONE)
-			list[at[of(ds, i)]++] = i;
-	*ret_list = list;
-	*ret_first = first;
-	return 0;
-}
-
-static int model_move_groups(struct zr_build *b, struct err *e)
-{
-	struct dataset *ds = &b->s->base.ds;
-	uint32_t *groups, *arrays, *dims, *fg, *fa, *fd;
-	int rc;
-
-	ds->n_groups = (uint32_t)b->n_groups;
-	ds->groups = arena_alloc(b->arena, ds->n_groups, sizeof(*ds->groups));
-	if (!ds->groups)
-		return zr_full(b->arena, e);
-	for (uint32_t i = 0; i < ds->n_groups; i++)
-		ds->groups[i] = b->groups[i].g;
-	rc = model_members(b, ds->n_groups, model_group_of_group, &groups, &fg, e);
-	if (rc == 0)
-		rc = model_members(b, ds->n_arrays, model_group_of_array, &arrays, &fa, e);
-	if (rc == 0)
-		rc = model_members(b, ds->n_dims, model_group_of_dim, &dims, &fd, e);
-	if (rc < 0)
-		return rc;
-	for (uint32_t i = 0; i < ds->n_groups; i++) {
-		struct ds_group *g = &ds->groups[i];
-
-		g->groups = groups + fg[i];
-		g->n_groups = fg[i + 1] - fg[i];
-		g->arrays = arrays + fa[i];
-		g->n_arrays = fa[i + 1] - fa[i];
-		g->dims = dims + fd[i];
-		g->n_dims = fd[i + 1] - fd[i];
-	}
-	return 0;
-}
-
 static int move_notes(struct zr_build *b, struct err *e)
 {
 	struct dataset *ds = &b->s->base.ds;
@@ -369,14 +291,14 @@ static int model_freeze(struct zr_build *b, struct err *e)
 		return rc;
 	if (b->n_dims)
 		memcpy(ds->dims, b->dims, b->n_dims * sizeof(*ds->dims));
-	rc = model_move_groups(b, e);
+	ds->n_groups = (uint32_t)b->n_groups;
+	ds->groups = arena_alloc(b->arena, ds->n_groups, sizeof(*ds->groups));
+	if (!ds->groups)
+		return zr_full(b->arena, e);
+	for (uint32_t i = 0; i < ds->n_groups; i++)
+		ds->groups[i] = b->groups[i].g;
+	rc = ds_group_members(ds, e);
 	return rc < 0 ? rc : move_notes(b, e);
-}
-
-/* model_anything - whether the store has any document. */
-static bool model_anything(const struct zr_tree *t)
-{
-	return t->n_items > 1 || (t->n_items == 1 && (t->items[0].meta || t->items[0].extra));
 }
 
 static int model_build(struct zr_build *b, struct err *e)
@@ -384,7 +306,8 @@ static int model_build(struct zr_build *b, struct err *e)
 	int rc;
 
 	/* a store that is being written may have no document yet */
-	if (!model_anything(&b->tree) && !b->s->borrowed)
+	if (!b->s->borrowed && b->tree.n_items <= 1 &&
+	    (b->tree.n_items == 0 || !(b->tree.items[0].meta || b->tree.items[0].extra)))
 		return err_set(e, -EBADMSG, "the store contains no Zarr metadata");
 	zr_nc_store(&b->tree, &b->nc);
 	rc = b->tree.items[0].is_array ? lone_array(b, e) : order_all(b, e);

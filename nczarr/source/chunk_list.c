@@ -154,16 +154,6 @@ static int first_dir(struct lister *l, bool *ret_there, struct err *e)
 	return 0;
 }
 
-static int list_tree(struct lister *l, struct err *e)
-{
-	bool there = false;
-	int rc = first_dir(l, &there, e);
-
-	for (size_t i = 0; !rc && there && i < l->n_dirs; i++)
-		rc = chunks_list_one(l, i, e);
-	return rc;
-}
-
 /* ask_one - look up an object by name. */
 static int ask_one(struct lister *l, uint64_t object, struct err *e)
 {
@@ -230,6 +220,7 @@ int zr_list_objects(const struct zr_place *p, struct zr_table *t, struct err *e)
 			   .e = e,
 			   .at.array = p->id,
 			   .max_dirs = s->opts.max_index_bytes / sizeof(struct zr_dir)};
+	bool there = false;
 	int rc = -EOPNOTSUPP;
 
 	if (p->remote && zr_is_nested(p->meta) && p->meta->rank > 1)
@@ -241,7 +232,9 @@ int zr_list_objects(const struct zr_place *p, struct zr_table *t, struct err *e)
 		for (uint64_t i = 0; !rc && i < p->n_objects; i++)
 			rc = ask_one(&l, i, e);
 	else
-		rc = list_tree(&l, e);
+		rc = first_dir(&l, &there, e);
+	for (size_t i = 0; !rc && there && i < l.n_dirs; i++)
+		rc = chunks_list_one(&l, i, e);
 end:
 	zr_table_end(t);
 	if (!rc && !p->remote)

@@ -24,8 +24,7 @@ const char *zr_say(struct arena *a, const char *fmt, ...)
 	if (vsnprintf(text, sizeof(text), fmt, ap) < 0)
 		text[0] = '\0';
 	va_end(ap);
-	utf8 = utf8_ok(text,
-			   strlen(text)); /* a character may have been truncated */
+	utf8 = utf8_ok(text, strlen(text)); /* a character may have been truncated */
 	for (char *s = text; *s; s++)
 		if ((unsigned char)*s < 0x20 || *s == 0x7f ||
 		    (!utf8 && (unsigned char)*s > 0x7f))
@@ -292,6 +291,9 @@ static int unreadable(struct level *l, const char *why)
 	return 0;
 }
 
+/* unreadable_as - the same with a formatted reason. */
+#define unreadable_as(l, ...) unreadable(l, zr_say((l)->a, __VA_ARGS__))
+
 /* codecs_add - append a codec; without a decoder for it, the array becomes unreadable. chunk: the
  * lengths of the axes, as the codec sees them. */
 static int codecs_add(struct level *l, const struct codec_ops *ops, const char *name,
@@ -359,12 +361,11 @@ static int vlen_array(struct level *l, const json_t *filter)
 	int rc = zr_dtype_v2(l->a, json_get(filter, "dtype"), false, &t, l->e);
 
 	if (rc == -EOPNOTSUPP)
-		return unreadable(
-			l, zr_say(l->a, "codec 'vlen-array': this dtype is not supported"));
+		return unreadable_as(l, "codec 'vlen-array': this dtype is not supported");
 	if (rc < 0)
 		return err_wrap(l->e, rc, "codec 'vlen-array'");
 	if (t.type.kind > DT_COMPLEX)
-		return unreadable(l, zr_say(l->a, "codec 'vlen-array': dtype is not a number"));
+		return unreadable_as(l, "codec 'vlen-array': dtype is not a number");
 	return set_base(l, &t.type);
 }
 
@@ -388,7 +389,7 @@ static int first_of_objects(struct level *l, const json_t *filter, const struct 
 		return set_base(l, NULL);
 	if (vlen == ZR_VLEN_JSON && json_kind(encoding) != JSON_IS_NULL &&
 	    !json_is(encoding, "utf-8") && !json_is(encoding, "utf8"))
-		return unreadable(l, zr_say(l->a, "codec 'json2': encoding is not utf-8"));
+		return unreadable_as(l, "codec 'json2': encoding is not utf-8");
 	return 0;
 }
 
@@ -418,8 +419,8 @@ static int add_filters(struct level *l, const json_t *filters)
 	}
 	if (rc == 0 && objects && n == 0) {
 		l->m->vlen = ZR_VLEN_UTF8;
-		rc = unreadable(l, zr_say(l->a, "dtype '|O' needs a filter that states "
-						"the type of its elements"));
+		rc = unreadable_as(l, "dtype '|O' needs a filter that states "
+				      "the type of its elements");
 	}
 	return rc;
 }
@@ -482,9 +483,8 @@ static int codecs_transpose(struct level *l, const json_t *config)
 	if (json_is(order, "C"))
 		return 0;
 	if (l->by_place)
-		return unreadable(
-			l, zr_say(l->a, "codec 'transpose' after a filter that depends on the "
-					"order of elements is not supported"));
+		return unreadable_as(l, "codec 'transpose' after a filter that depends on the "
+					"order of elements is not supported");
 	if (!json_is(order, "F") &&
 	    (json_kind(order) != JSON_IS_LIST || json_array_size(order) != rank))
 		return err_set(l->e, -EBADMSG,
@@ -548,10 +548,8 @@ static int v3_add(struct level *l, const struct zr_named *c)
 			       "that makes bytes of them",
 			       c->name);
 	if (!l->bytes && dt_is_vlen(&l->m->dtype.type))
-		return unreadable(
-			l,
-			zr_say(l->a, "codec '%.80s' does not support variable-length elements",
-			       c->name));
+		return unreadable_as(
+			l, "codec '%.80s' does not support variable-length elements", c->name);
 	for (uint32_t i = 0; i < l->m->rank; i++) /* as transposed so far */
 		chunk[i] = l->lens[l->order[i]];
 	l->by_place = l->by_place || kind == 2;
@@ -612,8 +610,8 @@ static int codecs_plain_bytes(struct level *l, const json_t *config)
 	if (!big)
 		return 0;
 	if (l->specs.n)
-		return unreadable(l, zr_say(l->a, "filters before big-endian bytes are not "
-						  "supported"));
+		return unreadable_as(l, "filters before big-endian bytes are not "
+					"supported");
 	t->big = t->conv == ZR_UTF32;
 	return set_big(l, &t->type);
 }
@@ -642,10 +640,10 @@ static int packed_bits(struct level *l, const struct zr_named *c)
 	int rc;
 
 	if (kind != DT_BOOL && kind != DT_INT && kind != DT_UINT && kind != DT_FLOAT)
-		return unreadable(l, zr_say(l->a, "codec 'packbits' supports only numbers"));
+		return unreadable_as(l, "codec 'packbits' supports only numbers");
 	if (l->specs.n)
-		return unreadable(l, zr_say(l->a, "filters before 'packbits' are not "
-						  "supported"));
+		return unreadable_as(l, "filters before 'packbits' are not "
+					"supported");
 	l->bytes = true;
 	(void)zr_codec_array(l->m, l->lens, &array); /* numbers have a size */
 	if (kind == DT_BOOL)
@@ -680,10 +678,10 @@ static int index_codecs(struct level *l, struct zr_shard *s, const json_t *list)
 		} else {
 			ops = codec_find_zarr3(c.name, strlen(c.name));
 			if (i == 0 || !ops || ops->h5_id != CODEC_CRC32C)
-				return unreadable(l, zr_say(l->a,
-							    "codec '%.80s' on the index of a "
-							    "shard is not supported",
-							    c.name));
+				return unreadable_as(l,
+						     "codec '%.80s' on the index of a "
+						     "shard is not supported",
+						     c.name);
 			rc = zr_spec_add(l->a, &specs, ops, c.name, c.config, &of, &why, l->e);
 			if (rc == 0 && !why &&
 			    ckd_add(&s->index_bytes, s->index_bytes, (uint64_t)ops->trailer))
@@ -747,8 +745,8 @@ static int sharding(struct level *l, const json_t *config)
 		return err_set(l->e, -ERANGE, "shards are nested more than %d deep",
 			       SHARD_DEPTH_MAX);
 	if (l->specs.n)
-		return unreadable(l, zr_say(l->a, "filters before 'sharding_indexed' are not "
-						  "supported"));
+		return unreadable_as(l, "filters before 'sharding_indexed' are not "
+					"supported");
 	s->index_first = json_is(location, "start");
 	if (!s->index_first && json_kind(location) != JSON_IS_NULL && !json_is(location, "end"))
 		return err_set(l->e, -EBADMSG, "index_location is neither 'start' nor 'end'");

@@ -16,6 +16,7 @@
 #include "base/core/str.h"
 #include "base/core/utf8.h"
 #include "nczarr/source/array_metadata.h"
+#include "nczarr/source/chunks.h"
 
 #define NAT INT64_MIN /* numpy's "not a time" */
 
@@ -282,8 +283,6 @@ static int put_chars(const struct filling *f, const struct dtype *t, const json_
 {
 	struct ds_text s;
 
-	if (is_zero(v))
-		return 0;
 	if (!json_text_of(v, &s) || count_chars(&s) > t->size / 4 || s.len > t->size)
 		return fill_bad(f, v, "a string that fits");
 	if (s.len)
@@ -298,11 +297,8 @@ static int fill_put_text(const struct filling *f, const struct dtype *t, const j
 	auto_free uint8_t *p = NULL;
 	struct ds_text s;
 	size_t n = 0;
-	int rc;
+	int rc = stored_bytes(f, v, &p, &n);
 
-	if (is_zero(v))
-		return 0;
-	rc = stored_bytes(f, v, &p, &n);
 	if (rc == -ENOMEM)
 		return rc;
 	while (n > t->size && p[n - 1] == '\0')
@@ -314,24 +310,6 @@ static int fill_put_text(const struct filling *f, const struct dtype *t, const j
 	if (!json_text_of(v, &s) || s.len > t->size)
 		return fill_bad(f, v, "a string that fits");
 	memcpy(out, s.s, s.len);
-	return 0;
-}
-
-static int put_opaque(const struct filling *f, const struct dtype *t, const json_t *v,
-		      uint8_t *out)
-{
-	auto_free uint8_t *p = NULL;
-	size_t n = 0;
-	int rc;
-
-	if (is_zero(v))
-		return 0;
-	rc = stored_bytes(f, v, &p, &n);
-	if (rc == -ENOMEM)
-		return rc;
-	if (rc < 0 || (n && n != t->size))
-		return fill_bad(f, v, "as many bytes as an element");
-	memcpy(out, p, n);
 	return 0;
 }
 
@@ -387,27 +365,24 @@ static int fill_put_fields(const struct filling *f, const struct dtype *t, const
 	return rc;
 }
 
-static int fill_put_compound(const struct filling *f, const struct dtype *t, const json_t *v,
-			     uint8_t *out)
+/* fill_put_whole - an element as its stored bytes, for opaque types and structures. */
+static int fill_put_whole(const struct filling *f, const struct dtype *t, const json_t *v,
+			  uint8_t *out)
 {
 	const struct zr_dtype *d = &f->m->dtype;
+	const bool fields = t->kind == DT_COMPOUND && d->conv == ZR_FIELDS;
 	auto_free uint8_t *p = NULL;
 	size_t n = 0;
-	int rc;
+	int rc = t->kind == DT_COMPOUND && f->in_fields ? -EINVAL : stored_bytes(f, v, &p, &n);
 
-	if (json_kind(v) == JSON_IS_OBJECT)
-		return fill_put_fields(f, t, v, out);
-	if (is_zero(v))
-		return 0;
-	rc = f->in_fields ? -EINVAL : stored_bytes(f, v, &p, &n);
 	if (rc == -ENOMEM)
 		return rc;
-	if (rc < 0 || (n && n != d->stored))
+	if (rc < 0 || (n && n != (t->kind == DT_COMPOUND ? d->stored : t->size)))
 		return fill_bad(f, v, "as many bytes as an element");
-	if (d->conv != ZR_FIELDS)
+	if (n && fields)
+		zr_fields(d, 1, false, p, out);
+	else
 		memcpy(out, p, n);
-	for (uint32_t i = 0; n && d->conv == ZR_FIELDS && i < d->n_moves; i++)
-		memcpy(out + d->moves[i].to, p + d->moves[i].from, d->moves[i].bytes);
 	return 0;
 }
 
@@ -416,6 +391,13 @@ static int fill_put_compound(const struct filling *f, const struct dtype *t, con
 static int fill_put_value(const struct filling *f, const struct dtype *t, const json_t *v,
 			  uint8_t *out)
 {
+	const bool bytes =
+		t->kind == DT_STRING || t->kind == DT_OPAQUE || t->kind == DT_COMPOUND;
+
+	if (t->kind == DT_COMPOUND && json_kind(v) == JSON_IS_OBJECT)
+		return fill_put_fields(f, t, v, out);
+	if (bytes && is_zero(v))
+		return 0;
 	switch (t->kind) {
 	case DT_BOOL:
 		return put_bool(f, v, out);
@@ -431,26 +413,13 @@ static int fill_put_value(const struct filling *f, const struct dtype *t, const 
 			       ? put_chars(f, t, v, out)
 			       : fill_put_text(f, t, v, out);
 	case DT_OPAQUE:
-		return put_opaque(f, t, v, out);
 	case DT_COMPOUND:
-		return fill_put_compound(f, t, v, out);
+		return fill_put_whole(f, t, v, out);
 	case DT_VSTRING:
 	case DT_VLEN:
 		break;
 	}
 	return fill_bad(f, v, "of a type of fixed size");
-}
-
-/* fill_put_same - for elements stored as bytes: one value for all bytes. */
-static int fill_put_same(const struct filling *f, const struct dtype *t, const json_t *v,
-			 uint8_t *out)
-{
-	uint64_t u;
-
-	if (json_u64(v, &u) < 0 || u > UINT8_MAX)
-		return fill_bad(f, v, "a value of uint8");
-	memset(out, (int)u, t->size);
-	return 0;
 }
 
 /* ---- elements of any length ---- */
@@ -482,6 +451,7 @@ int zr_fill_value(struct arena *a, const struct zr_meta *m, struct ds_array *ret
 {
 	struct filling f = {.a = a, .m = m, .e = e};
 	uint8_t *fill;
+	uint64_t u;
 	int rc;
 
 	ret->fill_defined = false;
@@ -495,8 +465,14 @@ int zr_fill_value(struct arena *a, const struct zr_meta *m, struct ds_array *ret
 	ret->fill = fill;
 	if (json_kind(m->fill) == JSON_IS_NULL)
 		return 0;
-	rc = m->as_bytes ? fill_put_same(&f, &ret->type, m->fill, fill)
-			 : fill_put_value(&f, &ret->type, m->fill, fill);
+	if (m->as_bytes) { /* one value for all bytes */
+		if (json_u64(m->fill, &u) < 0 || u > UINT8_MAX)
+			return fill_bad(&f, m->fill, "a value of uint8");
+		memset(fill, (int)u, ret->type.size);
+		rc = 0;
+	} else {
+		rc = fill_put_value(&f, &ret->type, m->fill, fill);
+	}
 	ret->fill_defined = rc == 0;
 	return rc;
 }

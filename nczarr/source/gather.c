@@ -232,8 +232,7 @@ int zr_load_doc(struct zr_load *l, const char *dir, const char *name,
 	return rc < 0 ? rc : load_doc(l, key, st, ret, e);
 }
 
-/* format_is - whether a document's zarr_format is this number. */
-static int format_is(const json_t *v, uint64_t want, struct err *e)
+int zr_format_is(const json_t *v, uint64_t want, struct err *e)
 {
 	uint64_t got;
 
@@ -247,24 +246,10 @@ static int format_is(const json_t *v, uint64_t want, struct err *e)
 
 /* ---- directories to items ---- */
 
-/* merge_v1 - merge the types of NCZarr's own object into the attributes, as later versions store
- * them. */
-static int merge_v1(struct zr_load *l, const json_t *attrs, const json_t *types,
-		    const json_t **ret, struct err *e)
-{
-	json_t *v = attrs ? json_copy(zr_mutable(attrs)) : json_object();
-	int rc = gather_own(l->t, v, e);
-
-	if (rc == 0 && json_object_set(v, "_NCZARR_ATTR", zr_mutable(types)) < 0)
-		rc = err_nomem(e);
-	*ret = v;
-	return rc;
-}
-
 static int item_v3(const json_t *v, struct zr_item *it, struct err *e)
 {
 	const json_t *type = json_get(v, "node_type"), *attrs = json_get(v, "attributes");
-	int rc = format_is(v, 3, e);
+	int rc = zr_format_is(v, 3, e);
 
 	if (rc < 0)
 		return rc;
@@ -283,6 +268,7 @@ int zr_load_item(struct zr_load *l, const json_t **d, struct zr_item *it, bool *
 		 struct err *e)
 {
 	const json_t *types = d[DOC_NCZATTRS] ? d[DOC_NCZATTRS] : d[DOC_NCZATTR];
+	json_t *v;
 	int rc = 0;
 
 	*ret = d[DOC_ZARRAY] || d[DOC_ZGROUP] || d[DOC_NCZGROUP] || d[DOC_ZJSON];
@@ -299,11 +285,17 @@ int zr_load_item(struct zr_load *l, const json_t **d, struct zr_item *it, bool *
 	} else {
 		it->meta = d[DOC_ZGROUP];
 		it->extra = d[DOC_NCZGROUP];
-		rc = it->meta ? format_is(it->meta, 2, e) : 0;
+		rc = it->meta ? zr_format_is(it->meta, 2, e) : 0;
 	}
-	if (rc == 0 && l->v1 && types)
-		rc = merge_v1(l, it->attrs, types, &it->attrs, e);
-	return rc;
+	if (rc || !l->v1 || !types)
+		return rc;
+	/* merge the types of NCZarr's own object into the attributes, as later versions store them */
+	v = it->attrs ? json_copy(zr_mutable(it->attrs)) : json_object();
+	it->attrs = v;
+	rc = gather_own(l->t, v, e);
+	return rc == 0 && json_object_set(v, "_NCZARR_ATTR", zr_mutable(types)) < 0
+		       ? err_nomem(e)
+		       : rc;
 }
 
 int zr_load_name(const char *dir, const json_t **docs, int rc, struct err *e)
@@ -356,17 +348,6 @@ static int found_order(const void *pa, const void *pb)
 	return zr_load_order(a->depth, a->key, b->depth, b->key);
 }
 
-/* gather_parent_of - position of the parent directory in the sorted list; SIZE_MAX: absent. */
-static size_t gather_parent_of(const struct zr_load *l, const struct zr_found *f, char *tmp)
-{
-	struct zr_found want = {.key = tmp, .depth = f->depth - 1};
-	const struct zr_found *hit;
-
-	store_key_parent(f->key, tmp);
-	hit = bsearch(&want, l->found, l->n_found, sizeof(want), found_order);
-	return hit ? (size_t)(hit - l->found) : SIZE_MAX;
-}
-
 /* link_items - make items of the list. Directories below an array or below a skipped item are
  * none. */
 static int link_items(struct zr_load *l, struct err *e)
@@ -383,20 +364,26 @@ static int link_items(struct zr_load *l, struct err *e)
 	if (!t->items)
 		return zr_full(l->arena, e);
 	for (size_t i = 0; i < l->n_found && rc == 0; i++) {
-		const struct zr_found *f = &l->found[i];
-		size_t up = f->depth ? gather_parent_of(l, f, tmp) : SIZE_MAX;
-		bool placed = f->depth == 0 || (up != SIZE_MAX && at[up] != DS_NONE &&
-						!t->items[at[up]].is_array);
+		const struct zr_found *f = &l->found[i], *up = NULL;
+		uint32_t parent = DS_NONE;
+
+		if (f->depth) {
+			store_key_parent(f->key, tmp);
+			up = bsearch(&(struct zr_found){.key = tmp, .depth = f->depth - 1},
+				     l->found, l->n_found, sizeof(*f), found_order);
+		}
+		if (up)
+			parent = at[up - l->found];
 
 		at[i] = DS_NONE;
-		if (!placed) {
+		if (f->depth && (parent == DS_NONE || t->items[parent].is_array)) {
 			rc = zr_note(t, f->key, e, "is left out: it is not in a group");
 			continue;
 		}
 		at[i] = t->n_items;
 		t->items[t->n_items] = f->item;
 		t->items[t->n_items].name = store_key_name(f->key);
-		t->items[t->n_items++].parent = f->depth ? at[up] : DS_NONE;
+		t->items[t->n_items++].parent = parent;
 	}
 	return rc;
 }
@@ -416,13 +403,6 @@ static int root_version(struct zr_load *l, uint64_t *ret, struct err *e)
 		return err_set(e, rc, "%s", why.msg);
 	*ret = rc == 0 ? st.version : 0;
 	return 0;
-}
-
-/* gather_denied - for a service that answers -EACCES for absent objects: absence cannot be proven.
- * From now on the source is one that cannot be listed. */
-static void gather_denied(struct zr_load *l)
-{
-	l->s->base.unlisted = true;
 }
 
 /* load_v2 - load consolidated metadata, or the root. why: error of zarr.json, if access was
@@ -445,7 +425,9 @@ static int load_v2(struct zr_load *l, const struct zr_todo *root, const struct e
 	return rc < 0 ? rc : zr_walk(l, e);
 }
 
-/* gather_load_all - Zarr v3 first, as in readers of both; consolidated metadata before a walk. */
+/* gather_load_all - Zarr v3 first, as in readers of both; consolidated metadata before a walk. If the
+ * service answers -EACCES for absent objects, absence cannot be proven: the source is then one that
+ * cannot be listed. */
 static int gather_load_all(struct zr_load *l, struct err *e)
 {
 	struct zr_todo root = {.key = ""};
@@ -460,24 +442,14 @@ static int gather_load_all(struct zr_load *l, struct err *e)
 	zr_remote_want_root(s, false);
 	rc = zr_look_v3(l, &root, NULL, &hit, &why);
 	if (rc == -EACCES && s->remote && !s->unlisted)
-		gather_denied(l);
+		l->s->base.unlisted = true;
 	else if (rc < 0)
 		return err_set(e, rc, "%s", why.msg);
 	if (!hit)
 		return load_v2(l, &root, &why, e);
 	if (s->remote && !s->unlisted && store_stat(s, ".zmetadata", &st, NULL) == -EACCES)
-		gather_denied(l);
+		l->s->base.unlisted = true;
 	return zr_walk(l, e);
-}
-
-/* gather_nothing - whether no document was found at an address: a local directory may be an empty
- * store, but an address may be wrong. */
-static bool gather_nothing(const struct zr_load *l)
-{
-	const struct zr_item *root = l->n_found ? &l->found[0].item : NULL;
-
-	return l->s->store->remote && !l->s->borrowed &&
-	       (!root || (l->n_found == 1 && !root->meta && !root->extra && !root->attrs));
 }
 
 int zr_tree_load(struct zr_source *s, struct zr_tree *ret, struct err *e)
@@ -485,8 +457,11 @@ int zr_tree_load(struct zr_source *s, struct zr_tree *ret, struct err *e)
 	struct zr_tree t = {0};
 	struct zr_load l = {.s = s, .t = &t, .arena = &s->base.ds.arena};
 	int rc = gather_load_all(&l, e);
+	const struct zr_item *root = l.n_found ? &l.found[0].item : NULL;
 
-	if (rc == 0 && gather_nothing(&l))
+	/* a local directory may be an empty store, but an address may be wrong */
+	if (rc == 0 && s->store->remote && !s->borrowed &&
+	    (!root || (l.n_found == 1 && !root->meta && !root->extra && !root->attrs)))
 		rc = err_set(e, -EBADMSG,
 			     "no Zarr metadata found (zarr.json, .zmetadata, .zgroup, .zarray, "
 			     ".nczarr): give the root of the Zarr store itself");

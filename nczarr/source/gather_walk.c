@@ -214,75 +214,50 @@ int zr_look_v3(struct zr_load *l, const struct zr_todo *d, const struct store_st
 	return rc;
 }
 
-/* look_group - a directory without .zarray: a group, or unknown. */
+/* look_group - a directory without .zarray: a group, or unknown. If directories cannot be listed, its
+ * documents are requested by name. */
 static int look_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
 {
+	const bool ask = l->s->base.unlisted;
 	const json_t *docs[DOC_N] = {NULL};
-	struct zr_listing s;
+	struct zr_listing s = {.l = l};
 	bool group = false, v3 = false;
-	int rc = walk_list_dir(l, d->key, &s, e);
+	int rc = ask ? 0 : walk_list_dir(l, d->key, &s, e);
 
-	if (rc == 0 && d->depth == 0 && s.has[DOC_NCZARR]) {
-		rc = zr_load_doc(l, "", zr_doc_names[DOC_NCZARR], &s.st[DOC_NCZARR],
-				 &docs[DOC_NCZARR], e);
+	if (rc == 0 && d->depth == 0 && (ask || s.has[DOC_NCZARR])) {
+		rc = zr_load_doc(l, "", zr_doc_names[DOC_NCZARR],
+				 ask ? NULL : &s.st[DOC_NCZARR], &docs[DOC_NCZARR], e);
 		l->v1 = docs[DOC_NCZARR] != NULL;
 		l->t->superblock = docs[DOC_NCZARR];
 	}
 	if (rc == 0 && d->depth && !s.has[DOC_ZGROUP] && s.has[DOC_ZJSON]) {
 		rc = zr_look_v3(l, d, &s.st[DOC_ZJSON], &v3, e);
-		zr_listing_release(&s);
-		return rc;
+		goto end;
 	}
-	if (rc == 0)
+	if (rc == 0 && !ask)
 		zr_remote_want_docs(l, d->key, &s);
 	if (rc == 0)
-		rc = walk_rest(l, d->key, &s, docs, false, e);
+		rc = walk_rest(l, d->key, ask ? NULL : &s, docs, false, e);
 	if (rc == 0)
 		rc = walk_commit(l, d, docs, &group, e);
-	if (rc == 0 && d->depth == 0 && !group) {
+	if (rc == 0 && !group && !ask && d->depth == 0) {
 		/* a root with members may have no document */
 		struct zr_item it = {.format = l->v1 ? 1 : 2, .attrs = docs[DOC_ZATTRS]};
 
 		group = true;
 		rc = zr_load_keep(l, "", 0, &it, e);
 	}
-	if (rc == 0 && group)
-		rc = see_dir(l, d, e);
-	if (rc == 0 && group)
-		rc = push_children(l, d, &s, false, e);
-	zr_listing_release(&s);
-	return rc;
-}
-
-/* ask_group - the same if directories cannot be listed. */
-static int ask_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
-{
-	const json_t *docs[DOC_N] = {NULL};
-	bool group = false, v3 = false;
-	struct zr_listing s = {.l = l};
-	int rc = 0;
-
-	if (d->depth == 0) {
-		rc = zr_load_doc(l, "", zr_doc_names[DOC_NCZARR], NULL, &docs[DOC_NCZARR], e);
-		l->v1 = docs[DOC_NCZARR] != NULL;
-		l->t->superblock = docs[DOC_NCZARR];
-	}
-	if (rc == 0)
-		rc = walk_rest(l, d->key, NULL, docs, false, e);
-	if (rc == 0)
-		rc = walk_commit(l, d, docs, &group, e);
-	if (rc == 0 && !group && d->depth) {
+	if (rc == 0 && !group && ask && d->depth) {
 		rc = zr_look_v3(l, d, NULL, &v3, e);
-		return rc < 0 || v3
-			       ? rc
-			       : zr_note(l->t, d->key, e,
-					 "is listed by its group but has no metadata files");
+		if (rc == 0 && !v3)
+			rc = zr_note(l->t, d->key, e,
+				     "is listed by its group but has no metadata files");
 	}
-	if (rc < 0 || !group)
-		return rc;
-	rc = walk_below(l, d->key, docs, &s, e);
-	if (rc == 0)
+	if (rc == 0 && group)
+		rc = ask ? walk_below(l, d->key, docs, &s, e) : see_dir(l, d, e);
+	if (rc == 0 && group)
 		rc = push_children(l, d, &s, false, e);
+end:
 	zr_listing_release(&s);
 	return rc;
 }
@@ -299,7 +274,7 @@ int zr_look(struct zr_load *l, const struct zr_todo *d, struct err *e)
 	if (rc < 0)
 		return rc;
 	if (!docs[DOC_ZARRAY])
-		return l->s->base.unlisted ? ask_group(l, d, e) : look_group(l, d, e);
+		return look_group(l, d, e);
 	rc = walk_rest(l, d->key, NULL, docs, true, e);
 	return rc < 0 ? rc : walk_commit(l, d, docs, &hit, e);
 }
@@ -366,20 +341,24 @@ static void walk_want(struct zr_wants *w, const char *dir, const char *name)
 		zr_wants_add(w, key, 0, UINT64_MAX);
 }
 
+/* walk_want_all - add the documents of a list, which ends with DOC_N. */
+static void walk_want_all(struct zr_wants *w, const char *dir, const enum gathered_doc *docs)
+{
+	for (; *docs != DOC_N; docs++)
+		walk_want(w, dir, zr_doc_names[*docs]);
+}
+
 void zr_remote_want_root(struct store *s, bool rest)
 {
+	static const enum gathered_doc others[] = {DOC_ZARRAY, DOC_ZGROUP, DOC_ZATTRS,
+						   DOC_NCZARR, DOC_N};
 	struct zr_wants *w = zr_wants_new(s);
 
-	if (!w)
-		return;
-	if (!rest) {
+	if (rest) {
+		walk_want_all(w, "", others);
+	} else {
 		walk_want(w, "", zr_doc_names[DOC_ZJSON]);
 		walk_want(w, "", ".zmetadata");
-	} else {
-		walk_want(w, "", zr_doc_names[DOC_ZARRAY]);
-		walk_want(w, "", zr_doc_names[DOC_ZGROUP]);
-		walk_want(w, "", zr_doc_names[DOC_ZATTRS]);
-		walk_want(w, "", zr_doc_names[DOC_NCZARR]);
 	}
 	zr_wants_done(w);
 }
@@ -407,22 +386,16 @@ static void groups_too(struct zr_load *l, const struct zr_todo *d, size_t n, str
 
 void zr_remote_want(struct zr_load *l, const struct zr_todo *d, size_t n)
 {
+	static const enum gathered_doc v3[] = {DOC_ZJSON, DOC_N};
+	static const enum gathered_doc v2[] = {DOC_ZARRAY, DOC_ZATTRS, DOC_N};
+	static const enum gathered_doc v1[] = {DOC_ZARRAY, DOC_ZATTRS, DOC_NCZARRAY,
+					       DOC_NCZATTRS, DOC_N};
 	struct zr_wants *w = zr_wants_new(l->s->store);
 
 	if (!w)
 		return;
-	for (size_t i = 0; i < n; i++) {
-		if (d[i].v3) {
-			walk_want(w, d[i].key, zr_doc_names[DOC_ZJSON]);
-			continue;
-		}
-		walk_want(w, d[i].key, zr_doc_names[DOC_ZARRAY]);
-		walk_want(w, d[i].key, zr_doc_names[DOC_ZATTRS]);
-		if (l->v1) {
-			walk_want(w, d[i].key, zr_doc_names[DOC_NCZARRAY]);
-			walk_want(w, d[i].key, zr_doc_names[DOC_NCZATTRS]);
-		}
-	}
+	for (size_t i = 0; i < n; i++)
+		walk_want_all(w, d[i].key, d[i].v3 ? v3 : l->v1 ? v1 : v2);
 	zr_wants_flush(w);
 	groups_too(l, d, n, w);
 	zr_wants_done(w);

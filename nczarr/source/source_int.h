@@ -150,6 +150,9 @@ int zr_full(const struct arena *a, struct err *e);
 
 /* ---- from documents to terms; messages name the error, the caller adds the key ---- */
 
+/* zr_format_is - check that a document's zarr_format is this number. (gather.c) */
+int zr_format_is(const json_t *v, uint64_t want, struct err *e) NZ_MUST_USE;
+
 /* zr_v2_meta, zr_v3_meta - convert an array's document to a zr_meta (array_metadata.c). Shapes and
  * products are checked. Unknown codecs set `unreadable` and are no error. old_char: "<U1" is one
  * byte a character (NCZarr up to 4.9.0). Returns 0; -EBADMSG violates the specification;

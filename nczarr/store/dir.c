@@ -44,21 +44,18 @@ static void dir_close(struct store *s)
 
 /* ---- keys ---- */
 
-/* store_dir_readable - whether the file could be opened for reading. The mode usually decides;
- * otherwise it costs a system call. name: below at, "" for at itself. */
-static bool store_dir_readable(const struct dir_store *d, int at, const char *name,
-			       const struct stat *st)
-{
-	if ((st->st_mode & 0444) == 0444 || (st->st_uid == d->uid && (st->st_mode & 0400)))
-		return true;
-	return faccessat(at, name, R_OK, AT_EACCESS | (*name ? 0 : AT_EMPTY_PATH)) == 0 ||
-	       errno != EACCES;
-}
-
+/* from_stat - a file that cannot be opened for reading is odd. name: below at, "" for at itself. */
 static void from_stat(const struct dir_store *d, int at, const char *name,
 		      const struct stat *st, struct store_stat *ret)
 {
-	bool is_file = S_ISREG(st->st_mode) && store_dir_readable(d, at, name, st);
+	bool is_file = S_ISREG(st->st_mode);
+
+	/* the mode usually decides; otherwise it costs a system call */
+	if (is_file && (st->st_mode & 0444) != 0444 &&
+	    !(st->st_uid == d->uid && (st->st_mode & 0400)))
+		is_file = faccessat(at, name, R_OK, AT_EACCESS | (*name ? 0 : AT_EMPTY_PATH)) ==
+				  0 ||
+			  errno != EACCES;
 
 	*ret = (struct store_stat){
 		.is_dir = S_ISDIR(st->st_mode),
@@ -67,16 +64,6 @@ static void from_stat(const struct dir_store *d, int at, const char *name,
 		.version = store_version(store_mix_file(st)),
 		.changed = clock_ns_of(&st->st_ctim),
 	};
-}
-
-/* opens - whether path, a part of a key, can be opened. */
-static bool opens(const struct dir_store *d, const char *path)
-{
-	int fd = open_beneath(d->fd, path, O_PATH);
-
-	if (fd >= 0)
-		(void)close(fd);
-	return fd >= 0;
 }
 
 /* store_dir_absent - whether it is proven that key is absent: neither it nor its first existing
@@ -93,10 +80,14 @@ static bool store_dir_absent(const struct dir_store *d, const char *key)
 		char *slash;
 
 		if (fd >= 0) {
-			bool known = fstat(fd, &st) == 0;
+			bool proven = fstat(fd, &st) == 0;
 
 			(void)close(fd);
-			return known && (!S_ISLNK(st.st_mode) || opens(d, path));
+			if (!proven || !S_ISLNK(st.st_mode))
+				return proven;
+			fd = open_beneath(d->fd, path, O_PATH);
+			auto_fd_fn(&fd);
+			return fd >= 0;
 		}
 		if (fd != -ENOENT && fd != -ENOTDIR)
 			return false;
@@ -327,7 +318,8 @@ static int dir_read(struct store *s, const char *key, struct store_io *io, struc
 	struct dir_store *d = store_dir_of(s);
 	struct stat st, after;
 	int64_t since = 0;
-	auto_fd int fd = io->out ? open_object(d, key, &st, e) : open_piece(d, key, &st, &since, e);
+	auto_fd int fd =
+		io->out ? open_object(d, key, &st, e) : open_piece(d, key, &st, &since, e);
 	int rc;
 
 	if (fd < 0)

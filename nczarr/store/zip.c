@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static struct zip *store_zip_of(struct store *s)
+static struct zip *zip_of(struct store *s)
 {
 	return CONTAINER_OF(s, struct zip, base);
 }
@@ -19,14 +19,14 @@ static const char *entry_name(const void *arg, size_t i, size_t *ret_len)
 	return zip_name(z, &z->entries[i]);
 }
 
-static struct sorted_keys store_zip_names_of(const struct zip *z)
+static struct sorted_keys zip_names_of(const struct zip *z)
 {
 	return (struct sorted_keys){.arg = z, .n = z->n, .name = entry_name};
 }
 
-static void store_zip_zip_close(struct store *s)
+static void zip_close(struct store *s)
 {
-	struct zip *z = store_zip_of(s);
+	struct zip *z = zip_of(s);
 
 	cache_free(z->inflated);
 	if (z->fd >= 0)
@@ -36,7 +36,7 @@ static void store_zip_zip_close(struct store *s)
 	free(z);
 }
 
-static uint64_t store_zip_version_of(const struct zip *z, const struct zip_entry *x)
+static uint64_t zip_version_of(const struct zip *z, const struct zip_entry *x)
 {
 	uint64_t h = store_mix(z->mixed, x->name);
 
@@ -51,16 +51,15 @@ static void stat_entry(const struct zip *z, size_t i, struct store_stat *ret)
 	if (!x || x->method == ZIP_FOLDER)
 		*ret = (struct store_stat){.is_dir = true, .version = store_version(z->mixed)};
 	else if (x->method == ZIP_STORED || x->method == ZIP_DEFLATED)
-		*ret = (struct store_stat){.size = x->size,
-					   .version = store_zip_version_of(z, x)};
+		*ret = (struct store_stat){.size = x->size, .version = zip_version_of(z, x)};
 	else
-		*ret = (struct store_stat){.odd = true, .version = store_zip_version_of(z, x)};
+		*ret = (struct store_stat){.odd = true, .version = zip_version_of(z, x)};
 }
 
 static int zip_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
-	const struct zip *z = store_zip_of(s);
-	const struct sorted_keys t = store_zip_names_of(z);
+	const struct zip *z = zip_of(s);
+	const struct sorted_keys t = zip_names_of(z);
 	size_t len = strlen(key), i = sorted_keys_find(&t, key, len);
 
 	if (sorted_keys_is(&t, i, key, len))
@@ -72,17 +71,17 @@ static int zip_stat(struct store *s, const char *key, struct store_stat *ret, st
 	return 0;
 }
 
-struct store_zip_listing {
+struct zip_listing {
 	const struct zip *z;
 	bool want_stat;
 	store_emit *emit;
 	void *arg;
 };
 
-static bool store_zip_emit_one(void *arg, const char *part, size_t len, size_t i,
-			       bool has_below NZ_UNUSED)
+static bool zip_emit(void *arg, const char *part, size_t len, size_t i,
+		     bool has_below NZ_UNUSED)
 {
-	const struct store_zip_listing *l = arg;
+	const struct zip_listing *l = arg;
 	struct store_stat st;
 	char name[256];
 
@@ -97,12 +96,12 @@ static bool store_zip_emit_one(void *arg, const char *part, size_t len, size_t i
 static int zip_list(struct store *s, const char *key, bool want_stat, store_emit *emit,
 		    void *arg, struct err *e)
 {
-	const struct zip *z = store_zip_of(s);
-	const struct sorted_keys t = store_zip_names_of(z);
-	struct store_zip_listing l = {.z = z, .want_stat = want_stat, .emit = emit, .arg = arg};
+	const struct zip *z = zip_of(s);
+	const struct sorted_keys t = zip_names_of(z);
+	struct zip_listing l = {.z = z, .want_stat = want_stat, .emit = emit, .arg = arg};
 	size_t len = strlen(key), i;
 
-	if (sorted_keys_list(&t, key, len, store_zip_emit_one, &l) || len == 0)
+	if (sorted_keys_list(&t, key, len, zip_emit, &l) || len == 0)
 		return 0;
 	i = sorted_keys_find(&t, key, len);
 	if (sorted_keys_is(&t, i, key, len) && z->entries[i].method == ZIP_FOLDER)
@@ -110,48 +109,43 @@ static int zip_list(struct store *s, const char *key, bool want_stat, store_emit
 	return err_set(e, -ENOENT, "'%s': no such directory in the archive", key);
 }
 
-static bool is_odd(const struct zip_entry *x)
+/* zip_find - find a readable entry. */
+static int zip_find(const struct zip *z, const char *key, size_t *ret, struct err *e)
 {
-	return x->method != ZIP_STORED && x->method != ZIP_DEFLATED && x->method != ZIP_FOLDER;
-}
-
-/* store_zip_find_object - find a readable entry. */
-static int store_zip_find_object(const struct zip *z, const char *key, size_t *ret,
-				 struct err *e)
-{
-	const struct sorted_keys t = store_zip_names_of(z);
+	const struct sorted_keys t = zip_names_of(z);
 	size_t len = strlen(key), i = sorted_keys_find(&t, key, len);
 	bool is = sorted_keys_is(&t, i, key, len);
+	uint8_t method;
 
 	if (is ? z->entries[i].method == ZIP_FOLDER : sorted_keys_below(&t, i, key, len))
 		return err_set(e, -EISDIR, "'%s' is a directory", key);
 	if (!is)
 		return err_set(e, -ENOENT, "'%s': not found in the archive", key);
-	if (is_odd(&z->entries[i]))
+	method = z->entries[i].method;
+	if (method != ZIP_STORED && method != ZIP_DEFLATED)
 		return err_set(e, -EOPNOTSUPP, "zip entry '%s': %s", key,
-			       z->entries[i].method == ZIP_LINK
-				       ? "it is a symbolic link"
-				       : "its compression method is not supported");
+			       method == ZIP_LINK ? "it is a symbolic link"
+						  : "its compression method is not supported");
 	*ret = i;
 	return 0;
 }
 
 static int zip_store_read(struct store *s, const char *key, struct store_io *io, struct err *e)
 {
-	struct zip *z = store_zip_of(s);
+	struct zip *z = zip_of(s);
 	size_t i;
-	int rc = store_zip_find_object(z, key, &i, e);
+	int rc = zip_find(z, key, &i, e);
 
 	if (rc < 0)
 		return rc;
 	rc = store_io_size(io, key, z->entries[i].size, e);
-	io->version = store_zip_version_of(z, &z->entries[i]);
+	io->version = zip_version_of(z, &z->entries[i]);
 	return rc ? rc : zip_read(z, i, io->off, io->to, io->len, e);
 }
 
 static int zip_check(struct store *s, struct err *e)
 {
-	const struct zip *z = store_zip_of(s);
+	const struct zip *z = zip_of(s);
 	struct stat st;
 
 	if (z->fd < 0)
@@ -165,24 +159,24 @@ static int zip_check(struct store *s, struct err *e)
 
 static void zip_store_want(struct store *s, const struct store_range *r, size_t n)
 {
-	struct zip *z = store_zip_of(s);
+	struct zip *z = zip_of(s);
 	size_t at;
 
 	for (size_t i = 0; i < n; i++)
-		if (store_zip_find_object(z, r[i].key, &at, NULL) == 0)
+		if (zip_find(z, r[i].key, &at, NULL) == 0)
 			zip_want(z, at, r[i].off, r[i].len);
 }
 
 /* zip_forget - drop the cached data of the archive, which is one object. */
 static void zip_forget(struct store *s, const char *key NZ_UNUSED)
 {
-	blob_forget(store_zip_of(s)->blob);
+	blob_forget(zip_of(s)->blob);
 }
 
 /* zip_fresh - revalidate the archive, which has one version. */
 static int zip_fresh(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
-	struct zip *z = store_zip_of(s);
+	struct zip *z = zip_of(s);
 	int rc = z->fd < 0 ? blob_check(z->blob, true, e) : 0;
 
 	return rc < 0 ? rc : zip_stat(s, key, ret, e);
@@ -190,9 +184,9 @@ static int zip_fresh(struct store *s, const char *key, struct store_stat *ret, s
 
 static int zip_where(struct store *s, const char *key, struct store_place *ret, struct err *e)
 {
-	struct zip *z = store_zip_of(s);
+	struct zip *z = zip_of(s);
 	size_t i;
-	int rc = store_zip_find_object(z, key, &i, e);
+	int rc = zip_find(z, key, &i, e);
 
 	if (rc < 0)
 		return rc;
@@ -205,7 +199,7 @@ static int zip_where(struct store *s, const char *key, struct store_place *ret, 
 static const struct store_ops g_ops = {
 	.name = "zip",
 	.place = zip_where,
-	.close = store_zip_zip_close,
+	.close = zip_close,
 	.stat = zip_stat,
 	.list = zip_list,
 	.read = zip_store_read,
@@ -236,7 +230,7 @@ static int open_zip(struct zip *z, uint64_t max_meta, struct store **ret, struct
 		rc = zip_read_dir(z, &end, max_meta, e);
 	if (rc < 0) {
 		z->fd = -1; /* the caller's still */
-		store_zip_zip_close(&z->base);
+		zip_close(&z->base);
 		return rc;
 	}
 	cache_of_remote(z->inflated); /* waits end when the reader is cancelled */

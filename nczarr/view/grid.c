@@ -16,32 +16,17 @@ void zr_grid_chunks(const struct ds_array *a, struct zr_grid *ret)
 
 #define SLOTS_VARIABLE 4096 /* for elements of unknown size */
 
-/* want_slots - number of chunks in `target` bytes. */
-static uint64_t want_slots(const struct ds_array *a, uint64_t target)
-{
-	uint64_t n = SLOTS_VARIABLE;
-
-	if (a->chunk_bytes > 0)
-		n = u64_max(target / a->chunk_bytes, 1);
-	return u64_min(n, ZR_SLOTS_MAX);
-}
-
-/* grid_even - per and len of an axis of n chunks that is split into about equal parts of at most
- * `most`: a slot without a chunk takes space in the index. */
-static void grid_even(uint64_t n, uint64_t most, uint64_t *ret_len, uint64_t *ret_per)
-{
-	*ret_len = n / most + (n % most > 0);
-	*ret_per = n / *ret_len + (n % *ret_len > 0);
-	*ret_len = n / *ret_per + (n % *ret_per > 0);
-}
-
 int zr_grid_shards(const struct ds_array *a, uint64_t target, struct arena *arena,
 		   struct zr_grid *ret, struct err *e)
 {
-	uint64_t want = want_slots(a, target), slots = 1, files = 1;
+	/* elements of unknown size: a fixed number of chunks */
+	uint64_t want =
+		a->chunk_bytes > 0 ? u64_max(target / a->chunk_bytes, 1) : SLOTS_VARIABLE;
+	uint64_t slots = 1, files = 1;
 	uint64_t *len, *per;
 
 	*ret = (struct zr_grid){.rank = a->rank, .n = a->n_chunks, .len = a->grid, .slots = 1};
+	want = u64_min(want, ZR_SLOTS_MAX);
 	if (want == 1 || a->n_chunks <= 1)
 		return 0;
 	len = arena_alloc(arena, 2 * (size_t)a->rank, sizeof(*len));
@@ -49,7 +34,12 @@ int zr_grid_shards(const struct ds_array *a, uint64_t target, struct arena *aren
 		return err_nomem(e);
 	per = len + a->rank;
 	for (uint32_t d = a->rank; d-- > 0;) {
-		grid_even(a->grid[d], u64_min(want / slots, a->grid[d]), &len[d], &per[d]);
+		uint64_t n = a->grid[d], most = u64_min(want / slots, n);
+
+		/* about equal parts: a slot without a chunk takes space in the index */
+		len[d] = n / most + (n % most > 0);
+		per[d] = n / len[d] + (n % len[d] > 0);
+		len[d] = n / per[d] + (n % per[d] > 0);
 		slots *= per[d];
 		files *= len[d]; /* at most n_chunks */
 		if (len[d] > 1)

@@ -12,8 +12,7 @@ static bool interval(const struct zr_inodes *ids, uint32_t array, uint64_t *ret)
 	uint64_t n = g->n, level = 1;
 
 	for (uint32_t d = 0; n > 0 && d < levels; d++)
-		if (ckd_mul(&level, level, zr_key_parts(g, d)) ||
-		    ckd_add(&n, n, level))
+		if (ckd_mul(&level, level, zr_key_parts(g, d)) || ckd_add(&n, n, level))
 			return true;
 	*ret = n;
 	return false;
@@ -152,19 +151,9 @@ static uint32_t doc_slot(const struct zr_docs *docs, enum zr_doc doc)
 	return i;
 }
 
-static uint64_t doc_id(const struct zr_inodes *ids, const struct zr_node *node)
-{
-	const struct zr_format *f = ids->format;
-
-	if (zr_doc_of_group(node->doc))
-		return ids->docs + (uint64_t)f->root.n * node->ord +
-		       doc_slot(node->ord ? &f->group : &f->root, node->doc);
-	return ids->array_docs + (uint64_t)f->array.n * node->ord +
-	       doc_slot(&f->array, node->doc);
-}
-
 uint64_t zr_inodes_of(const struct zr_inodes *ids, const struct zr_node *node)
 {
+	const struct zr_format *f = ids->format;
 	uint32_t above = 0;
 
 	switch (node->kind) {
@@ -173,7 +162,11 @@ uint64_t zr_inodes_of(const struct zr_inodes *ids, const struct zr_node *node)
 	case ZR_ARRAY:
 		return ids->arrays + node->ord;
 	case ZR_DOC:
-		return doc_id(ids, node);
+		if (zr_doc_of_group(node->doc))
+			return ids->docs + (uint64_t)f->root.n * node->ord +
+			       doc_slot(node->ord ? &f->group : &f->root, node->doc);
+		return ids->array_docs + (uint64_t)f->array.n * node->ord +
+		       doc_slot(&f->array, node->doc);
 	case ZR_PREFIX:
 		above = node->level - 1;
 		break;

@@ -8,13 +8,6 @@
 #include "base/core/half.h"
 #include "translate/model/value.h"
 
-static int64_t sign_extend(uint64_t v, size_t n)
-{
-	uint64_t top = n > 0 && n < 8 ? (uint64_t)1 << (8 * n - 1) : 0;
-
-	return (int64_t)((v ^ top) - top);
-}
-
 static double load_float(const uint8_t *p, size_t n, bool big)
 {
 	uint64_t v = get_uint(p, n, big);
@@ -30,14 +23,6 @@ bool zr_attr_real(const struct ds_attr *at, double *ret)
 		return false;
 	*ret = value_attr(at, 0);
 	return true;
-}
-
-/* text_len - length of a padded string without its trailing NULs. */
-static size_t text_len(const uint8_t *p, size_t n)
-{
-	while (n > 0 && p[n - 1] == 0)
-		n--;
-	return n;
 }
 
 /* values_put_field - one field of a compound, from dimension d on. *at walks over its
@@ -73,13 +58,15 @@ void zr_put_value(struct jw *j, const struct dtype *t, const uint8_t *p, bool ho
 {
 	bool big = host ? HOST_BIG_ENDIAN : t->big_endian;
 	size_t n = t->size;
+	uint64_t top;
 
 	switch (t->kind) {
 	case DT_BOOL:
 		jw_bool(j, p[0] != 0);
 		break;
 	case DT_INT:
-		jw_i64(j, sign_extend(get_uint(p, n, big), n));
+		top = n < 8 ? (uint64_t)1 << (8 * n - 1) : 0;
+		jw_i64(j, (int64_t)((get_uint(p, n, big) ^ top) - top)); /* sign-extended */
 		break;
 	case DT_UINT:
 		jw_u64(j, get_uint(p, n, big));
@@ -94,7 +81,9 @@ void zr_put_value(struct jw *j, const struct dtype *t, const uint8_t *p, bool ho
 		jw_end(j);
 		break;
 	case DT_STRING:
-		jw_text(j, p, text_len(p, n));
+		while (n > 0 && p[n - 1] == 0) /* padding */
+			n--;
+		jw_text(j, p, n);
 		break;
 	case DT_OPAQUE:
 		jw_hex(j, p, n);

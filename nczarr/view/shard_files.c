@@ -50,12 +50,6 @@ struct shard_file {
 	const uint32_t *slot; /* t->n entries */
 };
 
-static size_t table_bytes(uint64_t n)
-{
-	return sizeof(struct shard_table) + (size_t)(n + 1) * sizeof(uint64_t) +
-	       (size_t)n * sizeof(uint32_t);
-}
-
 /* ---- the index ---- */
 
 /* shard_slot_at - the first chunk in the table whose slot is not before `slot`. */
@@ -195,7 +189,9 @@ static void point(struct shard_file *x, const uint8_t *data)
 /* shard_keep - copy the result into the memory of the cache. */
 static int shard_keep(struct shard_file *x, const struct shard_found *f, struct err *e)
 {
-	uint8_t *data = cache_alloc(x->entry, table_bytes(f->n));
+	uint8_t *data = cache_alloc(x->entry, sizeof(struct shard_table) +
+						      (f->n + (size_t)1) * sizeof(uint64_t) +
+						      f->n * sizeof(uint32_t));
 	struct shard_table *t;
 
 	if (!data)
@@ -256,21 +252,31 @@ static int shard_load(struct zr_shards *s, struct shard_file *x, struct err *e)
 	return rc;
 }
 
+static int shard_known(const struct zr_shards *s, uint32_t array, uint64_t file, struct err *e)
+{
+	if (array >= s->source->ds.n_arrays || !s->grids[array].per)
+		return err_set(e, -EINVAL, "array %" PRIu32 " has no shards", array);
+	if (file >= s->grids[array].n)
+		return err_set(e, -ENOENT, "no such shard");
+	return 0;
+}
+
 /* open_shard - get a shard with its table; finish with cache_put(x->entry). -ENOENT: it has no
  * chunk, and needs no cache_put(). */
 static int open_shard(struct zr_shards *s, uint32_t array, uint64_t file, struct shard_file *x,
 		      struct err *e)
 {
-	const struct zr_grid *g = &s->grids[array];
 	struct err why = ERR_INIT;
 	size_t len;
-	int rc;
+	int rc = shard_known(s, array, file, e);
 
+	if (rc < 0)
+		return rc;
 	*x = (struct shard_file){.array = array,
 				 .a = &s->source->ds.arrays[array],
-				 .g = g,
+				 .g = &s->grids[array],
 				 .file = file,
-				 .slots = g->slots};
+				 .slots = s->grids[array].slots};
 	rc = cache_get(s->tables, array, file, &x->entry, e);
 	if (rc == CACHE_LOAD) {
 		rc = shard_load(s, x, &why);
@@ -288,17 +294,6 @@ static int open_shard(struct zr_shards *s, uint32_t array, uint64_t file, struct
 		return 0;
 	cache_put(x->entry);
 	return err_set(e, -ENOENT, "no chunk of the shard was ever written");
-}
-
-static int shard_known(const struct zr_shards *s, uint32_t array, uint64_t file, struct err *e)
-{
-	const struct dataset *ds = &s->source->ds;
-
-	if (array >= ds->n_arrays || !s->grids[array].per)
-		return err_set(e, -EINVAL, "array %" PRIu32 " has no shards", array);
-	if (file >= s->grids[array].n)
-		return err_set(e, -ENOENT, "no such shard");
-	return 0;
 }
 
 /* ---- reading ---- */
@@ -435,10 +430,8 @@ int zr_shards_read(struct zr_shards *s, uint32_t array, uint64_t file, uint64_t 
 	struct shard_file x;
 	uint32_t i;
 	size_t n;
-	int rc = shard_known(s, array, file, e);
+	int rc = open_shard(s, array, file, &x, e);
 
-	if (rc == 0)
-		rc = open_shard(s, array, file, &x, e);
 	if (rc < 0)
 		return rc;
 	n = off < x.t->size ? (size_t)u64_min(len, x.t->size - off) : 0;
@@ -487,10 +480,8 @@ int zr_shards_stat(struct zr_shards *s, uint32_t array, uint64_t file, uint64_t 
 		   struct err *e)
 {
 	struct shard_file x;
-	int rc = shard_known(s, array, file, e);
+	int rc = open_shard(s, array, file, &x, e);
 
-	if (rc == 0)
-		rc = open_shard(s, array, file, &x, e);
 	if (rc < 0)
 		return rc;
 	*ret_size = x.t->size;
@@ -571,13 +562,6 @@ static int tell_pieces(struct zr_shards *s, const struct shard_file *x, struct b
 	return rc;
 }
 
-/* tell_plan - "shard: 12 of 16 chunks". */
-static int tell_plan(const struct shard_file *x, struct buf *out)
-{
-	buf_printf(out, "shard: %" PRIu32 " of %" PRIu64 " chunks", x->t->n, x->slots);
-	return 0;
-}
-
 int zr_shards_provenance(struct zr_shards *s, uint32_t array, uint64_t file,
 			 const struct plan *p, enum provenance what, struct buf *out,
 			 struct err *e)
@@ -596,7 +580,10 @@ int zr_shards_provenance(struct zr_shards *s, uint32_t array, uint64_t file,
 		return err_set(e, -ENODATA, "no such shard");
 	if (rc < 0)
 		return rc;
-	rc = what == PROVENANCE_PIECES ? tell_pieces(s, &x, out, e) : tell_plan(&x, out);
+	if (what == PROVENANCE_PIECES)
+		rc = tell_pieces(s, &x, out, e);
+	else
+		buf_printf(out, "shard: %" PRIu32 " of %" PRIu64 " chunks", x.t->n, x.slots);
 	cache_put(x.entry);
 	if (rc == 0 && !buf_ok(out))
 		rc = err_nomem(e);

@@ -312,23 +312,13 @@ static int chunk_size(struct zarr_view *z, const struct zr_node *n, uint64_t *re
 	return 0;
 }
 
-static uint32_t dir_links(const struct zarr_view *z, const struct zr_node *n)
-{
-	uint64_t dirs = 0;
-
-	if (n->kind == ZR_GROUP)
-		dirs = z->shown.n_dirs[n->ord];
-	else if (zarr_level_of(n) < zarr_levels(z, n->ord))
-		dirs = zarr_parts(z, n);
-	return (uint32_t)u64_min(dirs, UINT32_MAX - 2) + 2;
-}
-
 /* node_attr - -ENOENT is the only error: a file of unknown state is visible, see
  * translate/contract/view.h. */
 static int node_attr(struct zarr_view *z, const struct zr_node *n, struct view_attr *ret,
 		     struct err *e)
 {
 	struct view_attr at = {.id = zr_inodes_of(&z->shown.ids, n), .nlink = 1};
+	uint64_t dirs = 0;
 	int rc = 0;
 
 	switch (n->kind) {
@@ -336,7 +326,11 @@ static int node_attr(struct zarr_view *z, const struct zr_node *n, struct view_a
 	case ZR_ARRAY:
 	case ZR_PREFIX:
 		at.is_dir = true;
-		at.nlink = dir_links(z, n);
+		if (n->kind == ZR_GROUP)
+			dirs = z->shown.n_dirs[n->ord];
+		else if (zarr_level_of(n) < zarr_levels(z, n->ord))
+			dirs = zarr_parts(z, n);
+		at.nlink = (uint32_t)u64_min(dirs, UINT32_MAX - 2) + 2;
 		break;
 	case ZR_DOC:
 		rc = doc_size(z, n, &at.size, e);

@@ -74,27 +74,6 @@ static void hide_groups(struct zr_visible *s, const struct dataset *ds, bool ncz
 	}
 }
 
-/* nczarr_cannot - the reason why netCDF-C would reject the array, and with it the whole dataset. */
-static const char *nczarr_cannot(const struct dataset *ds, const struct ds_array *a)
-{
-	if (!zr_netcdf_name(a->name))
-		return "netCDF does not allow its name";
-	for (uint32_t d = 0; d < a->rank; d++)
-		if (!zr_netcdf_name(ds->dims[a->dims[d]].name))
-			return "netCDF does not allow the name of one of its dimensions";
-	return zr_nczarr_lacks(&a->type);
-}
-
-/* visible_unnamed - the reason why Zarr v3 cannot express the array; NULL: it can. */
-static const char *visible_unnamed(const struct ds_array *a)
-{
-	struct zr_type3 t;
-
-	if (zr_type3_of(&a->type, &t))
-		return "Zarr v3 has no such type";
-	return t.bytes && a->rank == DS_RANK_MAX ? "it has too many dimensions" : NULL;
-}
-
 bool zr_fill_stated(const struct zr_format *f, const struct ds_array *a, bool nczarr)
 {
 	/* xarray cannot open a dataset in which a structure or plain bytes have a fill value */
@@ -155,6 +134,7 @@ static int plan_array(struct zr_visible *s, const struct dataset *ds, uint32_t o
 	struct plan *plan = &s->plans[ord];
 	bool nczarr = opts->mode == ZARR_NCZARR;
 	const char *why = NULL;
+	struct zr_type3 t;
 	int rc = plan_chunks(s, ds, ord, opts, e);
 
 	if (rc)
@@ -163,10 +143,17 @@ static int plan_array(struct zr_visible *s, const struct dataset *ds, uint32_t o
 		why = "it is in a group whose name cannot be shown";
 	else if (zr_name_reserved(s->format, a->name))
 		why = "it has the name of a Zarr metadata file";
-	else if (nczarr)
-		why = nczarr_cannot(ds, a);
-	else if (s->format->version == 3)
-		why = visible_unnamed(a);
+	else if (nczarr && !zr_netcdf_name(a->name))
+		why = "netCDF does not allow its name";
+	else if (!nczarr && s->format->version == 3 && zr_type3_of(&a->type, &t))
+		why = "Zarr v3 has no such type";
+	else if (!nczarr && s->format->version == 3 && t.bytes && a->rank == DS_RANK_MAX)
+		why = "it has too many dimensions";
+	for (uint32_t d = 0; nczarr && !why && d < a->rank; d++)
+		if (!zr_netcdf_name(ds->dims[a->dims[d]].name))
+			why = "netCDF does not allow the name of one of its dimensions";
+	if (nczarr && !why) /* netCDF-C would reject the whole dataset */
+		why = zr_nczarr_lacks(&a->type);
 	if (why) {
 		visible_hide(plan, why);
 	} else if (nczarr && plan->kind == PLAN_VLEN) {
@@ -197,15 +184,6 @@ static int add_axis(struct zr_visible *s, struct zr_grid *g)
 	return 0;
 }
 
-/* visible_keys_of - key format of an array: its writer's, or else the view's. */
-static struct zr_keys visible_keys_of(const struct zr_visible *s, const struct plan_layout *own)
-{
-	if (!own)
-		return s->keys;
-	return (struct zr_keys){.nested = own->nested,
-				.lead = own->lead && s->format->version == 3};
-}
-
 static int make_grids(struct zr_visible *s, const struct dataset *ds,
 		      const struct zarr_view_options *opts, struct err *e)
 {
@@ -224,14 +202,18 @@ static int make_grids(struct zr_visible *s, const struct dataset *ds,
 		    (own ? own->rank != ds->arrays[a].rank : !opts->shard_bytes))
 			zr_grid_chunks(&ds->arrays[a], &s->files[a]);
 		else if (own)
-			(void)zr_grid_layout(&ds->arrays[a], own->shard, &s->arena, &s->files[a],
-					     &rc);
+			(void)zr_grid_layout(&ds->arrays[a], own->shard, &s->arena,
+					     &s->files[a], &rc);
 		else
 			rc = zr_grid_shards(&ds->arrays[a], opts->shard_bytes, &s->arena,
 					    &s->files[a], e);
 		if (rc)
 			return rc;
-		s->files[a].keys = visible_keys_of(s, own);
+		s->files[a].keys = s->keys; /* or those of the array's writer */
+		if (own)
+			s->files[a].keys =
+				(struct zr_keys){.nested = own->nested,
+						 .lead = own->lead && s->format->version == 3};
 		s->sharded |= s->files[a].per != NULL;
 		s->named[a] = s->files[a];
 		if (s->format->version == 3 && zr_type3_of(&ds->arrays[a].type, &t) == 0 &&
@@ -336,18 +318,6 @@ void zr_visible_release(struct zr_visible *s)
 	*s = (struct zr_visible){0};
 }
 
-/* visible_compare - like strcmp between entry x and a key that is not NUL-terminated. */
-static int visible_compare(const struct visible_node *x, uint32_t group, const char *name,
-			   size_t n)
-{
-	int rc;
-
-	if (x->group != group)
-		return x->group < group ? -1 : 1;
-	rc = strncmp(x->name, name, n);
-	return rc ? rc : x->name[n] != '\0';
-}
-
 const struct visible_node *zr_visible_find(const struct zr_visible *s, uint32_t group,
 					   const char *name, size_t n)
 {
@@ -357,10 +327,12 @@ const struct visible_node *zr_visible_find(const struct zr_visible *s, uint32_t 
 		return NULL;
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
-		int rc = visible_compare(&s->entries[mid], group, name, n);
+		const struct visible_node *x = &s->entries[mid];
+		int rc = x->group == group ? strncmp(x->name, name, n)
+					   : (x->group < group ? -1 : 1);
 
-		if (rc == 0)
-			return &s->entries[mid];
+		if (rc == 0 && x->name[n] == '\0')
+			return x;
 		if (rc < 0)
 			lo = mid + 1;
 		else

@@ -80,5 +80,7 @@ struct store;
 /* blob_of_store - the present version of a store's object as a blob. The store is borrowed and
  * outlives the blob. Returns 0 with *ret new; -ENOENT; -EISDIR. */
 int blob_of_store(struct store *s, const char *key, struct blob **ret, struct err *e) NZ_MUST_USE;
+/* blob_take_store - close that store with the blob, which is from blob_of_store(). */
+void blob_take_store(struct blob *b);
 
 #endif

@@ -14,7 +14,8 @@
 
 struct store_blob {
 	struct blob base;
-	struct store *store; /* borrowed */
+	struct store *store; /* borrowed, or owned */
+	bool owned;
 	uint64_t version;
 	char key[];
 };
@@ -26,6 +27,8 @@ static struct store_blob *blob_store_of(struct blob *b)
 
 static void blob_free(struct blob *b)
 {
+	if (blob_store_of(b)->owned)
+		store_close(blob_store_of(b)->store);
 	free(blob_store_of(b));
 }
 
@@ -110,11 +113,16 @@ int blob_of_store(struct store *s, const char *key, struct blob **ret, struct er
 	b = alloc_array(1, sizeof(*b) + n + 1);
 	if (!b)
 		return err_nomem(e);
-	b->base = (struct blob){
-		.ops = &g_ops, .fd = -1, .size = st.size, .version = st.version};
+	b->base =
+		(struct blob){.ops = &g_ops, .fd = -1, .size = st.size, .version = st.version};
 	b->store = s;
 	b->version = st.version;
 	memcpy(b->key, key, n + 1);
 	*ret = &b->base;
 	return 0;
+}
+
+void blob_take_store(struct blob *b)
+{
+	blob_store_of(b)->owned = true;
 }

@@ -28,8 +28,4 @@ int ds_notes_freeze(struct ds_notes *n, struct arena *a, struct dataset *ds,
 		    struct err *e) NZ_MUST_USE;
 void ds_notes_release(struct ds_notes *n);
 
-/* ds_members - set the lists of groups, arrays and dimensions of all groups, from the ordinals of
- * their groups. Each list is ascending. Returns 0; -ERANGE, -ENOMEM. */
-int ds_members(struct dataset *ds, struct arena *a, struct err *e) NZ_MUST_USE;
-
 #endif

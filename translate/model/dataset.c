@@ -215,3 +215,60 @@ uint64_t ds_chunk_in(const struct ds_array *a, uint64_t linear, const struct ds_
 			return UINT64_MAX;
 	return ds_chunk_linear(b, coords);
 }
+
+enum member { MEMBER_GROUP, MEMBER_ARRAY, MEMBER_DIM };
+
+static uint32_t group_of(const struct dataset *ds, enum member what, uint32_t i)
+{
+	return what == MEMBER_GROUP   ? ds->groups[i].parent
+	       : what == MEMBER_ARRAY ? ds->arrays[i].group
+				      : ds->dims[i].group;
+}
+
+/* members_of - list[first[g]..first[g + 1]) are the members of group g. */
+static int members_of(struct dataset *ds, enum member what, uint32_t n, uint32_t **ret_list,
+		      uint32_t **ret_first, struct err *e)
+{
+	uint32_t *list = arena_alloc(&ds->arena, n, sizeof(*list));
+	uint32_t *first = arena_alloc(&ds->arena, (size_t)ds->n_groups + 1, sizeof(*first));
+	auto_free uint32_t *at = alloc_array((size_t)ds->n_groups + 1, sizeof(*at));
+
+	if (!list || !first)
+		return arena_full(&ds->arena, e, "the metadata");
+	if (!at)
+		return err_nomem(e);
+	for (uint32_t i = 0; i < n; i++)
+		if (group_of(ds, what, i) != DS_NONE)
+			first[group_of(ds, what, i) + 1]++;
+	for (uint32_t g = 0; g < ds->n_groups; g++)
+		first[g + 1] += first[g];
+	memcpy(at, first, ((size_t)ds->n_groups + 1) * sizeof(*at));
+	for (uint32_t i = 0; i < n; i++)
+		if (group_of(ds, what, i) != DS_NONE)
+			list[at[group_of(ds, what, i)]++] = i;
+	*ret_list = list;
+	*ret_first = first;
+	return 0;
+}
+
+int ds_group_members(struct dataset *ds, struct err *e)
+{
+	uint32_t *groups, *arrays, *dims, *fg, *fa, *fd;
+	int rc = members_of(ds, MEMBER_GROUP, ds->n_groups, &groups, &fg, e);
+
+	if (rc == 0)
+		rc = members_of(ds, MEMBER_ARRAY, ds->n_arrays, &arrays, &fa, e);
+	if (rc == 0)
+		rc = members_of(ds, MEMBER_DIM, ds->n_dims, &dims, &fd, e);
+	for (uint32_t i = 0; rc == 0 && i < ds->n_groups; i++) {
+		struct ds_group *g = &ds->groups[i];
+
+		g->groups = groups + fg[i];
+		g->n_groups = fg[i + 1] - fg[i];
+		g->arrays = arrays + fa[i];
+		g->n_arrays = fa[i + 1] - fa[i];
+		g->dims = dims + fd[i];
+		g->n_dims = fd[i + 1] - fd[i];
+	}
+	return rc;
+}
