@@ -183,6 +183,9 @@ struct cfg_files {
  * users may write a configuration file, or read one that contains a password. */
 int cfg_parse(int argc, char *const *argv, const struct cfg_files *files, struct cfg *cfg,
 	      struct err *e) NZ_MUST_USE;
+/* cfg_xdg_dir - the user's directory in an environment variable, or in_home in the home directory.
+ * New; NULL: there is none, or memory is short. */
+char *cfg_xdg_dir(const char *variable, const char *in_home);
 /* cfg_user_file - $XDG_CONFIG_HOME/nczarrfs.conf or ~/.config/nczarrfs.conf; NULL: no home
  * directory. The caller frees it. */
 char *cfg_user_file(void);

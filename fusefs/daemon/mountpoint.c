@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* mountpoint.c - explains in one line why a mount will fail or has failed, and what to do. */
+#include "base/core/str.h"
 #include "fusefs/app/fusefs.h"
 
 #include <dirent.h>
@@ -184,8 +185,7 @@ static bool looks_like_tree(const char *dir)
 	for (size_t i = 0; i < ARRAY_LEN(docs); i++) {
 		auto_free char *path = NULL;
 
-		if (asprintf(&path, "%s/%s", dir, docs[i]) < 0)
-			path = NULL;
+		path = str_printf("%s/%s", dir, docs[i]);
 		if (path && access(path, F_OK) == 0)
 			return true;
 	}
