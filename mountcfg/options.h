@@ -219,6 +219,9 @@ bool cfg_said(const struct cfg *cfg, const char *name);
 /* cfg_nearest - the most similar of n `words` to `word`; NULL if none is close. A word may end in
  * '=' (not compared). Borrowed. */
 const char *cfg_nearest(const char *word, const char *const *words, size_t n);
+/* cfg_nearest_within - as cfg_nearest, of words with at most `limit` letters that differ. */
+const char *cfg_nearest_within(const char *word, size_t limit, const char *const *words,
+			       size_t n);
 
 /* cfg_help - append the output for CFG_HELP. */
 void cfg_help(const struct cfg *cfg, struct buf *out);

@@ -129,7 +129,7 @@ void fs_rules_warn(const struct fs_rules *r, const struct cfg *cfg, const struct
 		warn_unmatched("quantize", cfg->quantize_rules[i], r->quants.v[i].vars, ds);
 }
 
-void fs_chunks_warn(const struct cfg *cfg, const struct dataset *ds)
+void fs_chunks_warn(const struct cfg *cfg, const struct dataset *ds, const char *among)
 {
 	const char *names[NAMES_MAX], *near;
 	size_t n = 0, len;
@@ -142,9 +142,14 @@ void fs_chunks_warn(const struct cfg *cfg, const struct dataset *ds)
 
 		if (!name)
 			continue;
-		near = cfg_nearest(name, names, n);
-		log_warn("-o chunks: no dimension '%s' in '%s'%s%s%s", name, cfg->shown,
-			 near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
+		near = !among    ? cfg_nearest(name, names, n)
+		       : len > 2 ? cfg_nearest_within(name, 1, names, n)
+				 : NULL;
+		if (among && !near)
+			continue;
+		log_warn("-o chunks: no dimension '%s' in '%s'%s%s%s", name,
+			 among ? among : cfg->shown, near ? ": did you mean '" : "",
+			 near ? near : "", near ? "'?" : "");
 	}
 }
 

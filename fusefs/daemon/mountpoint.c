@@ -111,8 +111,9 @@ static int make_directory(const char *dir, struct err *e)
 	}
 }
 
-static int check_directory(const char *dir, bool *ret_made, struct err *e)
+static int check_directory(const struct cfg *cfg, bool *ret_made, struct err *e)
 {
+	const char *dir = cfg->mountpoint;
 	struct stat st;
 
 	if (stat(dir, &st) < 0 && errno == ENOENT) {
@@ -140,10 +141,10 @@ static int check_directory(const char *dir, bool *ret_made, struct err *e)
 		}
 	}
 	if (!S_ISDIR(st.st_mode))
-		return err_set(e, -ENOTDIR,
-			       "mountpoint '%s': not a directory: name an empty directory, after "
-			       "SOURCE",
-			       dir);
+		return err_set(e, -ENOTDIR, "mountpoint '%s': not a directory: %s", dir,
+			       !cfg->remote && fs_is_empty_dir(cfg->source)
+				       ? "write nczarrfs SOURCE MOUNTPOINT, in this order"
+				       : "name an empty directory");
 	return 0;
 }
 
@@ -231,7 +232,7 @@ static int check_all(const struct cfg *cfg, bool *ret_made, struct err *e)
 	int rc;
 
 	heal(cfg->mountpoint);
-	rc = check_directory(cfg->mountpoint, ret_made, e);
+	rc = check_directory(cfg, ret_made, e);
 	if (rc < 0)
 		return rc;
 	dir = realpath(cfg->mountpoint, NULL);
