@@ -186,6 +186,9 @@ struct cfg_files {
  * users may write a configuration file, or read one that contains a password. */
 int cfg_parse(int argc, char *const *argv, const struct cfg_files *files, struct cfg *cfg,
 	      struct err *e) NZ_MUST_USE;
+/* cfg_xdg_dir - the user's directory in an environment variable, or in_home in the home directory.
+ * New; NULL: there is none, or memory is short. */
+char *cfg_xdg_dir(const char *variable, const char *in_home);
 /* cfg_user_file - $XDG_CONFIG_HOME/nczarrfs.conf or ~/.config/nczarrfs.conf; NULL: no home
  * directory. The caller frees it. */
 char *cfg_user_file(void);
@@ -219,6 +222,9 @@ bool cfg_said(const struct cfg *cfg, const char *name);
 /* cfg_nearest - the most similar of n `words` to `word`; NULL if none is close. A word may end in
  * '=' (not compared). Borrowed. */
 const char *cfg_nearest(const char *word, const char *const *words, size_t n);
+/* cfg_nearest_within - as cfg_nearest, of words with at most `limit` letters that differ. */
+const char *cfg_nearest_within(const char *word, size_t limit, const char *const *words,
+			       size_t n);
 
 /* cfg_help - append the output for CFG_HELP. */
 void cfg_help(const struct cfg *cfg, struct buf *out);

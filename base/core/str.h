@@ -37,6 +37,18 @@ static inline void str_wipe(char *s)
 	free(s);
 }
 
+/* str_digit - whether c is one of 0 to 9. */
+static inline bool str_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* str_printf - a new string; NULL when memory is short. */
+char *str_printf(const char *fmt, ...) NZ_PRINTF(1, 2);
+
+/* str_trim - the text without blanks at both ends; changed in place. */
+char *str_trim(char *text);
+
 /* str_u64 - canonical decimal: digits only, no sign, no leading zero but for "0" itself, the
  * whole of the n bytes, value <= max. Returns 0 with *ret written, or -EINVAL. */
 int str_u64(const char *s, size_t n, uint64_t max, uint64_t *ret) NZ_MUST_USE;

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* log_limit.c - counts log lines by kind. */
 #include "base/core/hash.h"
+#include "base/core/str.h"
 #include "base/observe/log_limit_int.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static bool log_limit_is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
 
 /* log_limit_kind - hash a text; numbers: with its numbers, else each is the same. Never 0. */
 static uint64_t log_limit_kind(const char *s, uint64_t h, bool numbers)
@@ -17,8 +13,8 @@ static uint64_t log_limit_kind(const char *s, uint64_t h, bool numbers)
 	for (; *s; s++) {
 		char c = *s;
 
-		if (!numbers && log_limit_is_digit(c)) {
-			while (log_limit_is_digit(s[1]))
+		if (!numbers && str_digit(c)) {
+			while (str_digit(s[1]))
 				s++;
 			c = '0';
 		}

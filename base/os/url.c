@@ -15,14 +15,9 @@ static bool is_alpha(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static bool os_url_is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 static int hex_of(char c)
 {
-	if (os_url_is_digit(c))
+	if (str_digit(c))
 		return c - '0';
 	if (c >= 'a' && c <= 'f')
 		return c - 'a' + 10;
@@ -36,8 +31,8 @@ static size_t scheme_len(const char *text)
 
 	if (!is_alpha(text[0]))
 		return 0;
-	while (is_alpha(text[n]) || os_url_is_digit(text[n]) || text[n] == '+' ||
-	       text[n] == '-' || text[n] == '.')
+	while (is_alpha(text[n]) || str_digit(text[n]) || text[n] == '+' || text[n] == '-' ||
+	       text[n] == '.')
 		n++;
 	return strncmp(text + n, "://", 3) == 0 ? n : 0;
 }
@@ -54,7 +49,7 @@ void url_encode(struct buf *out, const char *text, size_t n, bool slashes)
 	for (size_t i = 0; i < n; i++) {
 		char c = text[i];
 
-		if (is_alpha(c) || os_url_is_digit(c) || c == '-' || c == '.' || c == '_' ||
+		if (is_alpha(c) || str_digit(c) || c == '-' || c == '.' || c == '_' ||
 		    c == '~' || (slashes && c == '/'))
 			buf_putc(out, c);
 		else
@@ -148,7 +143,7 @@ static int bad_host(struct err *e)
 static bool host_ok(const char *host, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!is_alpha(host[i]) && !os_url_is_digit(host[i]) && host[i] != '-' &&
+		if (!is_alpha(host[i]) && !str_digit(host[i]) && host[i] != '-' &&
 		    host[i] != '.' && host[i] != '_' && !((uint8_t)host[i] & 0x80))
 			return false;
 	return n < 256;

@@ -124,8 +124,9 @@ static void warn_unmatched(const char *option, const char *text, const char *var
 		 near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
-/* warn_dims - if a rule for chunk lengths names a dimension that ds does not have. */
-static void warn_dims(const char *option, char *const *rules, size_t n_rules,
+/* warn_dims - if a rule for chunk lengths names a dimension that ds does not have. among: as
+ * fs_chunks_warn. */
+static void warn_dims(const char *option, char *const *rules, size_t n_rules, const char *among,
 		      const struct cfg *cfg, const struct dataset *ds)
 {
 	const char *names[NAMES_MAX], *near;
@@ -139,9 +140,14 @@ static void warn_dims(const char *option, char *const *rules, size_t n_rules,
 
 		if (!name)
 			continue;
-		near = cfg_nearest(name, names, n);
-		log_warn("-o %s: no dimension '%s' in '%s'%s%s%s", option, name, cfg->shown,
-			 near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
+		near = !among    ? cfg_nearest(name, names, n)
+		       : len > 2 ? cfg_nearest_within(name, 1, names, n)
+				 : NULL;
+		if (among && !near)
+			continue;
+		log_warn("-o %s: no dimension '%s' in '%s'%s%s%s", option, name,
+			 among ? among : cfg->shown, near ? ": did you mean '" : "",
+			 near ? near : "", near ? "'?" : "");
 	}
 }
 
@@ -151,12 +157,12 @@ void fs_rules_warn(const struct fs_rules *r, const struct cfg *cfg, const struct
 		warn_unmatched("filter", cfg->filter_rules[i], r->filters.v[i].vars, ds);
 	for (uint32_t i = 0; r && i < r->quants.n; i++)
 		warn_unmatched("quantize", cfg->quantize_rules[i], r->quants.v[i].vars, ds);
-	warn_dims("rechunk", cfg->rechunk_rules, cfg->n_rechunk_rules, cfg, ds);
+	warn_dims("rechunk", cfg->rechunk_rules, cfg->n_rechunk_rules, NULL, cfg, ds);
 }
 
-void fs_chunks_warn(const struct cfg *cfg, const struct dataset *ds)
+void fs_chunks_warn(const struct cfg *cfg, const struct dataset *ds, const char *among)
 {
-	warn_dims("chunks", cfg->chunk_rules, cfg->n_chunk_rules, cfg, ds);
+	warn_dims("chunks", cfg->chunk_rules, cfg->n_chunk_rules, among, cfg, ds);
 }
 
 /* Checks whether rules can be followed at all. The effect of a rule on one array is decided by the

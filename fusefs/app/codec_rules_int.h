@@ -34,8 +34,9 @@ uint32_t fs_rules_count(const char *vars, const struct dataset *ds);
 /* fs_rules_warn - log a line for each rule that matches no variable of ds, and each of -o rechunk=
  * with a dimension that ds does not have. */
 void fs_rules_warn(const struct fs_rules *r, const struct cfg *cfg, const struct dataset *ds);
-/* fs_chunks_warn - log a line for each rule of -o chunks= with a dimension that ds does not
- * have. */
-void fs_chunks_warn(const struct cfg *cfg, const struct dataset *ds);
+/* fs_chunks_warn - log a line for each rule of -o chunks= with a dimension that ds does not have.
+ * among: the path of ds if it is one of several, which may have others: only of a dimension whose
+ * name is one letter off; else NULL. */
+void fs_chunks_warn(const struct cfg *cfg, const struct dataset *ds, const char *among);
 
 #endif

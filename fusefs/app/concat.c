@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* concat.c - opens many datasets as one, and names the file that keeps their index. */
+#include "base/core/str.h"
 #include "fusefs/app/concat.h"
 
 #include <errno.h>
@@ -18,34 +19,21 @@
 /* cache_dir - the user's cache directory, created if it does not exist; NULL: there is none. */
 static char *cache_dir(void)
 {
-	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	char *dir = NULL, *ours = NULL;
-	int n;
+	auto_free char *dir = cfg_xdg_dir("XDG_CACHE_HOME", ".cache");
+	char *ours = dir ? str_printf("%s/nczarrfs", dir) : NULL;
 
-	/* Spec: XDG Base Directory Specification: a relative path there is not valid */
-	if (xdg && xdg[0] == '/')
-		n = asprintf(&dir, "%s", xdg);
-	else if (home && home[0] == '/')
-		n = asprintf(&dir, "%s/.cache", home);
-	else
-		return NULL;
-	if (n < 0)
-		return NULL;
-	n = asprintf(&ours, "%s/nczarrfs", dir);
-	if (n >= 0) {
+	if (ours) {
 		/* it may exist; other errors are reported when the index is saved */
 		(void)mkdir(dir, 0700);
 		(void)mkdir(ours, 0700);
 	}
-	free(dir);
-	return n < 0 ? NULL : ours;
+	return ours;
 }
 
 /* app_concat_index_of - path of the index file for this pattern and dimension; NULL: none. */
 static char *app_concat_index_of(const struct cfg *cfg)
 {
 	uint64_t h;
-	char *path = NULL;
 	auto_free char *dir = NULL;
 
 	if (cfg->concat_index)
@@ -55,9 +43,7 @@ static char *app_concat_index_of(const struct cfg *cfg)
 	h = hash_text(HASH_SEED, cfg->source);
 	h = hash_bytes(h, cfg->concat_equal ? "\1" : "\2", 1);
 	h = hash_text(h, cfg->concat);
-	if (!dir || asprintf(&path, "%s/concat-%016" PRIx64 ".idx", dir, h) < 0)
-		return NULL;
-	return path;
+	return dir ? str_printf("%s/concat-%016" PRIx64 ".idx", dir, h) : NULL;
 }
 
 /* may_be_index - an index path that the user names must not be another existing file, nor match the
@@ -151,7 +137,8 @@ static char *member_below(const char *pattern, const char *dir, bool itself)
 	char *found = NULL;
 
 	if (!concat_is_pattern(pattern)) { /* a directory: links in it may lead anywhere */
-		if (asprintf(&all, "%s/*", pattern) < 0)
+		all = str_printf("%s/*", pattern);
+		if (!all)
 			return NULL;
 		pattern = all;
 	}

@@ -68,11 +68,10 @@ static void versions(struct buf *text)
 	buf_putc(text, '\n');
 }
 
-static int run_version(const struct app *setup)
+static int run_version(const struct app *setup NZ_UNUSED)
 {
 	struct buf text;
 
-	(void)setup;
 	buf_init(&text, 4096);
 	versions(&text);
 	return print_text(&text);

@@ -226,8 +226,7 @@ static bool umount_one(const struct cfg *cfg, const struct mounted *list, size_t
 	if (!named && what[0] != '/') { /* mounted_resolve needs an absolute path */
 		auto_free char *cwd = getcwd(NULL, 0);
 
-		if (!cwd || asprintf(&dir, "%s/%s", cwd, what) < 0)
-			dir = NULL;
+		dir = cwd ? str_printf("%s/%s", cwd, what) : NULL;
 	}
 	m = on_target(list, n, named ? named->target : dir ? dir : what);
 	if (another(m, named)) {

@@ -12,14 +12,13 @@ struct print {
 };
 
 /* print_config_put - print one option. A free-form value may be an address with a password. */
-static void print_config_put(void *arg, const char *name, const char *value, bool said,
-			     bool is_path)
+static void print_config_put(void *arg, const char *name, const char *value,
+			     bool said NZ_UNUSED, bool is_path)
 {
 	const struct print *p = arg;
 	auto_free char *shown = is_path ? cfg_show(value) : NULL;
 	size_t start = p->out->len, n;
 
-	(void)said;
 	if (strcmp(name, "config") == 0)
 		return; /* the list of files that were read is printed separately */
 	buf_printf(p->out, "%s = %s", name, *value ? (shown ? shown : value) : "yes");

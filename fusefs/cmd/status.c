@@ -17,6 +17,7 @@
 #include "fusefs/daemon/child_query.h"
 #include "fusefs/daemon/control_socket.h"
 #include "fusefs/cmd/commands.h"
+#include "fusefs/cmd/mounts.h"
 
 enum {
 	ANSWER_SECONDS = 5,
@@ -24,55 +25,29 @@ enum {
 	TOTAL_MAX = 1 << 20,
 };
 
-/* find_mount - the mountpoint as the kernel names it: path, or the target of its links, without
- * access to the mount. *ret new. */
+/* find_mount - the mountpoint as the kernel names it, without access to the mount. *ret new. */
 static int find_mount(const char *path, char **ret, struct err *e)
 {
-	auto_free char *dir = strdup(path), *up = NULL;
-	char *base;
-	size_t n;
+	auto_free char *dir = mounted_resolve(path);
 
-	if (!dir)
-		return err_nomem(e);
-	for (n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--)
-		dir[n - 1] = '\0';
-	if (fs_mount_id(dir)) {
-		*ret = steal(&dir);
-		return 0;
-	}
-	base = strrchr(dir, '/');
-	if (base && base[1] && strcmp(base, "/.") != 0 && strcmp(base, "/..") != 0) {
-		*base = '\0';
-		up = realpath(*dir ? dir : "/", NULL);
-		*base = '/';
-		if (up && asprintf(ret, "%s%s", strcmp(up, "/") == 0 ? "" : up, base) >= 0) {
-			if (fs_mount_id(*ret))
-				return 0;
-			free(*ret);
-		}
-	}
-	*ret = realpath(dir, NULL);
-	if (*ret && fs_mount_id(*ret))
-		return 0;
-	free(*ret);
-	*ret = NULL;
-	return err_set(e, -EINVAL,
-		       "'%s': not an nczarrfs mountpoint (see nczarrfs list)",
-		       path);
+	if (!dir || !fs_mount_id(dir))
+		return err_set(e, -EINVAL,
+			       "'%s': not an nczarrfs mountpoint (see nczarrfs list)", path);
+	*ret = steal(&dir);
+	return 0;
 }
 
 static int explain_open(const char *dir, int errnum, struct err *e)
 {
 	if (errnum == ENOTCONN || errnum == ECONNABORTED)
+		return err_set(e, -errnum,
+			       "'%s': its server has died: run nczarrfs umount '%s'", dir, dir);
+	if (errnum == EACCES)
 		return err_set(
 			e, -errnum,
-			"'%s': its server has died: run nczarrfs umount '%s'",
-			dir, dir);
-	if (errnum == EACCES)
-		return err_set(e, -errnum,
-			       "'%s': only the user who mounted it may query it (-o allow_other "
-			       "allows all users)",
-			       dir);
+			"'%s': only the user who mounted it may query it (-o allow_other "
+			"allows all users)",
+			dir);
 	return err_sys(e, errnum, "'%s'", dir);
 }
 

@@ -4,6 +4,7 @@
  *
  * The other end may be controlled by a hostile file. It can only get the mount that the user
  * requested, once, and its unmounting. */
+#include "base/core/str.h"
 #include "fusefs/daemon/mounter.h"
 
 #include <errno.h>
@@ -56,12 +57,11 @@ int mounter_args(const struct cfg *cfg, bool writes, struct fuse_args *args, str
 {
 	auto_free char *fsname = NULL;
 	char *list = NULL;
-	bool ok = asprintf(&fsname, "fsname=%s", cfg->shown) >= 0;
+	bool ok;
 
-	if (!ok) {
-		fsname = NULL;
+	fsname = str_printf("fsname=%s", cfg->shown);
+	if (!fsname)
 		return err_nomem(e);
-	}
 	ok = fuse_opt_add_opt_escaped(&list, fsname) == 0;
 	for (size_t i = 0; ok && i < cfg->n_fuse_opts; i++)
 		if (!mounter_loop_option(cfg->fuse_opts[i]))
@@ -108,10 +108,9 @@ bool mounter_remove(const char *dir, uint64_t id)
 
 /* ---- the process ---- */
 
-static void put_log(enum fuse_log_level level, const char *fmt, va_list ap) NZ_PRINTF(2, 0);
-static void put_log(enum fuse_log_level level, const char *fmt, va_list ap)
+static NZ_PRINTF(2, 0) void put_log(enum fuse_log_level level NZ_UNUSED, const char *fmt,
+				    va_list ap)
 {
-	(void)level;
 	(void)vfprintf(stderr, fmt, ap); /* is captured */
 }
 
@@ -231,10 +230,7 @@ static _Noreturn void mounter_run(struct mounter_job *j)
 	sigset_t ends;
 
 	/* a terminal signals its whole process group; the server decides when to end */
-	(void)sigemptyset(&ends);
-	(void)sigaddset(&ends, SIGINT);
-	(void)sigaddset(&ends, SIGTERM);
-	(void)sigaddset(&ends, SIGHUP);
+	fs_end_signals(&ends);
 	(void)sigaddset(&ends, SIGQUIT);
 	(void)sigprocmask(SIG_BLOCK, &ends, NULL);
 	(void)prctl(PR_SET_NAME, MOUNTER_NAME); /* for ps only */

@@ -132,21 +132,16 @@ int mounted_list(struct mounted **ret, size_t *ret_n, struct err *e)
 
 uint64_t fs_mount_id(const char *dir)
 {
-	FILE *f = fopen("/proc/self/mountinfo", "re");
-	auto_free char *line = NULL;
+	struct mounted *list = NULL;
 	uint64_t found = 0;
-	size_t cap = 0;
+	size_t n = 0;
 
-	while (f && getline(&line, &cap, f) >= 0) {
-		struct mounted m = {0};
-		char *at;
-		const bool ours = mountinfo_parse(line, &m, &at);
-
-		if (at && strcmp(at, dir) == 0)
-			found = ours ? m.id : 0; /* later mounts lie on top of earlier ones */
-	}
-	if (f)
-		(void)fclose(f); /* only read: no error to report */
+	if (mounted_list(&list, &n, NULL) < 0)
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		if (!list[i].hidden && strcmp(list[i].dir, dir) == 0)
+			found = list[i].id;
+	mounted_free(list, n);
 	return found;
 }
 
@@ -247,12 +242,14 @@ bool mounted_differs(const struct mounted *m, const char *source)
 
 char *mounted_resolve(const char *dir)
 {
-	auto_free char *copy = strdup(dir), *parent = NULL;
+	auto_free char *copy = strdup(dir), *parent = NULL, *full = NULL;
 	size_t n = copy ? strlen(copy) : 0;
-	char *name, *full;
+	char *name, *real;
 
 	while (n > 1 && copy[n - 1] == '/')
 		copy[--n] = '\0';
+	if (copy && fs_mount_id(copy))
+		return steal(&copy);
 	name = copy ? strrchr(copy, '/') : NULL;
 	if (!name || !name[1] || strcmp(name, "/.") == 0 || strcmp(name, "/..") == 0)
 		return realpath(dir, NULL);
@@ -260,15 +257,8 @@ char *mounted_resolve(const char *dir)
 	parent = realpath(*copy ? copy : "/", NULL);
 	if (!parent)
 		return NULL;
-	if (asprintf(&full, "%s/%s", strcmp(parent, "/") == 0 ? "" : parent, name) < 0)
-		return NULL;
-	if (fs_mount_id(full) == 0) { /* it may be a symbolic link to a mountpoint */
-		char *real = realpath(full, NULL);
-
-		if (real) {
-			free(full);
-			return real;
-		}
-	}
-	return full;
+	full = str_printf("%s/%s", strcmp(parent, "/") == 0 ? "" : parent, name);
+	/* it may be a symbolic link to a mountpoint */
+	real = full && fs_mount_id(full) == 0 ? realpath(full, NULL) : NULL;
+	return real ? real : steal(&full);
 }

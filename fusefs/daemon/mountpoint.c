@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* mountpoint.c - explains in one line why a mount will fail or has failed, and what to do. */
+#include "base/core/str.h"
 #include "fusefs/app/fusefs.h"
 
 #include <dirent.h>
@@ -110,8 +111,9 @@ static int make_directory(const char *dir, struct err *e)
 	}
 }
 
-static int check_directory(const char *dir, bool *ret_made, struct err *e)
+static int check_directory(const struct cfg *cfg, bool *ret_made, struct err *e)
 {
+	const char *dir = cfg->mountpoint;
 	struct stat st;
 
 	if (stat(dir, &st) < 0 && errno == ENOENT) {
@@ -139,10 +141,10 @@ static int check_directory(const char *dir, bool *ret_made, struct err *e)
 		}
 	}
 	if (!S_ISDIR(st.st_mode))
-		return err_set(e, -ENOTDIR,
-			       "mountpoint '%s': not a directory: name an empty directory, after "
-			       "SOURCE",
-			       dir);
+		return err_set(e, -ENOTDIR, "mountpoint '%s': not a directory: %s", dir,
+			       !cfg->remote && fs_is_empty_dir(cfg->source)
+				       ? "write nczarrfs SOURCE MOUNTPOINT, in this order"
+				       : "name an empty directory");
 	return 0;
 }
 
@@ -184,8 +186,7 @@ static bool looks_like_tree(const char *dir)
 	for (size_t i = 0; i < ARRAY_LEN(docs); i++) {
 		auto_free char *path = NULL;
 
-		if (asprintf(&path, "%s/%s", dir, docs[i]) < 0)
-			path = NULL;
+		path = str_printf("%s/%s", dir, docs[i]);
 		if (path && access(path, F_OK) == 0)
 			return true;
 	}
@@ -231,7 +232,7 @@ static int check_all(const struct cfg *cfg, bool *ret_made, struct err *e)
 	int rc;
 
 	heal(cfg->mountpoint);
-	rc = check_directory(cfg->mountpoint, ret_made, e);
+	rc = check_directory(cfg, ret_made, e);
 	if (rc < 0)
 		return rc;
 	dir = realpath(cfg->mountpoint, NULL);

@@ -20,6 +20,7 @@
 #include "base/observe/log.h"
 #include "base/observe/metrics.h"
 #include "base/os/cancel.h"
+#include "base/os/lock.h"
 #include "base/core/str.h"
 #include "fusefs/app/concat.h"
 #include "fusefs/mirror/view.h"
@@ -192,24 +193,23 @@ static void daemon_server_forget_names(void *arg, char *const *names, size_t n)
 
 /* Signals. */
 
-static void on_wake(int sig)
+/* on_wake - only interrupts a wait. */
+static void on_wake(int sig NZ_UNUSED)
 {
-	(void)sig; /* only interrupts a wait */
 }
 
 /* wake_until_done - the loop checks its exit flag when its wait is interrupted. A signal that comes
  * just before the wait is lost, so it is sent repeatedly. */
 static void wake_until_done(struct server *s)
 {
-	struct timespec until;
+	LOCK_SCOPE(&s->lock);
 
-	(void)pthread_mutex_lock(&s->lock);
 	while (!s->done) {
+		const struct timespec until = clock_after(50 * 1000 * 1000);
+
 		(void)pthread_kill(s->main_thread, SIGUSR2);
-		until = clock_after(50 * 1000 * 1000);
 		(void)pthread_cond_timedwait(&s->done_cond, &s->lock, &until);
 	}
-	(void)pthread_mutex_unlock(&s->lock);
 }
 
 /* unmounted - true if the kernel has unmounted us. Only threads that read requests notice that, and
@@ -298,17 +298,6 @@ static void stop_signals(struct server *s)
 }
 
 /* Life cycle of the server. */
-
-static void daemon_server_report(int fd, char status, const char *text)
-{
-	char line[ERR_TEXT_MAX + 1];
-	int n = snprintf(line, sizeof(line), "%c%s", status, text);
-
-	if (n > 0 &&
-	    write(fd, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1) < 0)
-		log_debug("no process waits for the mount");
-	(void)close(fd);
-}
 
 /* daemon_server_open_source - open the source before it is mounted. */
 static int daemon_server_open_source(struct server *s, struct err *e)
@@ -485,7 +474,7 @@ int fs_serve(const struct app *setup, int report_fd, int mounter)
 	(void)mallopt(M_ARENA_MAX, ARENAS); /* on failure there are more arenas */
 	rc = fs_init(&s.fs, &e);
 	if (rc < 0) {
-		daemon_server_report(report_fd, 'f', e.msg);
+		fs_report(report_fd, 'f', e.msg);
 		return 1;
 	}
 	(void)pthread_mutex_init(&s.lock, NULL);
@@ -494,7 +483,7 @@ int fs_serve(const struct app *setup, int report_fd, int mounter)
 	log_limited();
 	rc = daemon_server_prepare(&s, &e);
 	if (rc < 0) {
-		daemon_server_report(report_fd, 'f', e.msg);
+		fs_report(report_fd, 'f', e.msg);
 		daemon_server_tear_down(&s);
 		return 1;
 	}
@@ -504,7 +493,7 @@ int fs_serve(const struct app *setup, int report_fd, int mounter)
 	if (sandbox_missing())
 		log_info("%s", sandbox_missing());
 	describe(&s, what, sizeof(what));
-	daemon_server_report(report_fd, 's', what);
+	fs_report(report_fd, 's', what);
 	rc = fuse_session_loop_mt(s.fs.se, s.loop);
 	canary_sing("server");
 	stop_signals(&s);

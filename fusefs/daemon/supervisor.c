@@ -5,6 +5,7 @@
  * the mount it reports it in one line, afterwards it makes sure that the mount is removed, so that
  * no program is left with "Transport endpoint is not connected". It does nothing that could crash.
  * The server ends with its supervisor. */
+#include "base/core/str.h"
 #include "fusefs/app/fusefs.h"
 
 #include <errno.h>
@@ -46,15 +47,6 @@ struct child {
 	int signal;     /* that this process received */
 	bool abandoned; /* the process that waited for this one has ended */
 };
-
-static void watched_signals(sigset_t *set)
-{
-	(void)sigemptyset(set);
-	(void)sigaddset(set, SIGCHLD);
-	(void)sigaddset(set, SIGTERM);
-	(void)sigaddset(set, SIGINT);
-	(void)sigaddset(set, SIGHUP);
-}
 
 static void take_signal(struct child *c)
 {
@@ -113,6 +105,13 @@ static bool wait_child(struct child *c, int64_t ms)
 	return true;
 }
 
+static void kill_child(struct child *c)
+{
+	(void)kill(c->pid, SIGKILL);
+	if (waitpid(c->pid, &c->status, 0) == c->pid)
+		c->ended = true;
+}
+
 /* end_child - send SIGTERM, then SIGKILL after ms milliseconds or NEVER. */
 static void end_child(struct child *c, int64_t ms)
 {
@@ -123,11 +122,8 @@ static void end_child(struct child *c, int64_t ms)
 	c->abandoned = false;
 	while (!c->ended && wait_child(c, ms))
 		c->signal = 0; /* a second signal, or the end of its report: it is ending */
-	if (c->ended)
-		return;
-	(void)kill(c->pid, SIGKILL);
-	if (waitpid(c->pid, &c->status, 0) == c->pid)
-		c->ended = true;
+	if (!c->ended)
+		kill_child(c);
 }
 
 /* start_child - fork; fn runs in the child with the original signal mask, and gets SIGTERM when
@@ -138,7 +134,8 @@ static int start_child(struct child *c, int (*fn)(void *arg, int write_fd), void
 	pid_t self = getpid();
 	sigset_t set;
 
-	watched_signals(&set);
+	fs_end_signals(&set);
+	(void)sigaddset(&set, SIGCHLD);
 	if (sigprocmask(SIG_BLOCK, &set, &c->before) < 0)
 		return err_sys(e, errno, "block signals");
 	c->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -191,13 +188,6 @@ static void explain_timeout(const char *source, uint32_t timeout, struct err *e)
 		source, timeout);
 }
 
-static void kill_child(struct child *c)
-{
-	(void)kill(c->pid, SIGKILL);
-	if (waitpid(c->pid, &c->status, 0) == c->pid)
-		c->ended = true;
-}
-
 /* Unmounting for a dead server. */
 
 /* supervisor_place - the mountpoint in a form that can be examined without a server. */
@@ -238,20 +228,25 @@ static int supervisor_serve(void *arg, int write_fd)
 	return fs_serve(a->setup, write_fd, a->mounter);
 }
 
-/* pass_on - report to the waiting process, or to the user if there is none. */
-static void pass_on(const struct child *c, char status, const char *text)
+void fs_report(int fd, char status, const char *text)
 {
 	char line[ERR_TEXT_MAX + 1];
 	int n = snprintf(line, sizeof(line), "%c%s", status, text);
 
-	if (c->up_fd < 0) {
-		if (status == 'f')
-			log_error("%s", text);
-		return;
-	}
 	if (n > 0 &&
-	    write(c->up_fd, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1) < 0)
-		return; /* the waiting process has ended */
+	    write(fd, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1) < 0)
+		log_debug("no process waits for the mount");
+	(void)close(fd);
+}
+
+/* pass_on - report to the waiting process, or to the user if there is none. */
+static void pass_on(struct child *c, char status, const char *text)
+{
+	if (c->up_fd >= 0)
+		fs_report(c->up_fd, status, text);
+	else if (status == 'f')
+		log_error("%s", text);
+	c->up_fd = -1;
 }
 
 /* until_mounted - returns true if the server reported that the mount is there. */
@@ -335,8 +330,6 @@ static void go_silent(struct child *c, const struct cfg *cfg)
 	if (chdir("/") < 0)
 		log_warn("the working directory stays in use: it could not be changed to '/'");
 	pass_on(c, 's', c->report + 1);
-	(void)close(c->up_fd);
-	c->up_fd = -1;
 }
 
 /* supervise - up_fd: a pipe to the process that waits for the mount, or -1 in the foreground. made:
@@ -355,21 +348,17 @@ static int supervise(const struct app *setup, bool made, int up_fd)
 	if (mounter_start(&place.mounter, setup, place.dir, made, up_fd, &e) < 0) {
 		if (made)
 			(void)rmdir(cfg->mountpoint); /* no mounter removes it */
-		pass_on(&c, 'f', e.msg);
 		goto out;
 	}
 	mounter_no_new_privs(); /* this process forks the one that reads the source */
 	if (pipe2(fds, O_CLOEXEC) < 0) {
 		(void)err_sys(&e, errno, "pipe");
-		pass_on(&c, 'f', e.msg);
 		goto out;
 	}
 	c.report_fd = fds[0];
 	args.mounter = place.mounter.sock;
-	if (start_child(&c, supervisor_serve, &args, fds[1], &e) < 0) {
-		pass_on(&c, 'f', e.msg);
+	if (start_child(&c, supervisor_serve, &args, fds[1], &e) < 0)
 		goto out;
-	}
 	(void)close(fds[1]);
 	mounter_close(&place.mounter);
 	setup->forget(); /* the server has its own copy */
@@ -384,6 +373,8 @@ static int supervise(const struct app *setup, bool made, int up_fd)
 	sd_notify_send("READY=1");
 	rc = while_mounted(&c, cfg, &place);
 out:
+	if (e.code < 0)
+		pass_on(&c, 'f', e.msg);
 	mounter_wait(&place.mounter);
 	free(place.dir);
 	return rc;
@@ -397,10 +388,9 @@ static int answers(const struct cfg *cfg, struct err *e)
 	auto_free char *path = NULL;
 	struct stat st;
 
-	if (asprintf(&path, "%s/.zgroup", cfg->mountpoint) < 0) {
-		path = NULL;
+	path = str_printf("%s/.zgroup", cfg->mountpoint);
+	if (!path)
 		return err_nomem(e);
-	}
 	if (stat(cfg->mountpoint, &st) < 0 || (stat(path, &st) < 0 && errno != ENOENT))
 		return err_sys(e, errno, "mountpoint '%s': mounted, but it does not answer",
 			       cfg->mountpoint);
@@ -485,13 +475,11 @@ struct guarded {
 	void *arg;
 };
 
-static int run_guarded(void *arg, int write_fd)
+static int run_guarded(void *arg, int write_fd NZ_UNUSED)
 {
 	const struct guarded *g = arg;
-	int status;
+	int status = g->fn(g->arg);
 
-	(void)write_fd;
-	status = g->fn(g->arg);
 	fs_remote_end(); /* its thread must not run during the process's exit */
 	return status;
 }

@@ -217,8 +217,8 @@ static bool has_body(struct MHD_Connection *conn)
 }
 
 enum MHD_Result serve_request(void *arg, struct MHD_Connection *conn, const char *url,
-			      const char *method, const char *version, const char *data,
-			      size_t *size, void **state)
+			      const char *method, const char *version NZ_UNUSED,
+			      const char *data NZ_UNUSED, size_t *size NZ_UNUSED, void **state)
 {
 	struct serve *s = arg;
 	struct ask a = {.s = s, .conn = conn};
@@ -226,9 +226,6 @@ enum MHD_Result serve_request(void *arg, struct MHD_Connection *conn, const char
 	const char *host;
 	int rc;
 
-	(void)version;
-	(void)data;
-	(void)size;
 	if (!*state && !has_body(conn)) { /* an answer at this point would end the connection */
 		*state = s;
 		return MHD_YES;

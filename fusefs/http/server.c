@@ -154,11 +154,10 @@ static size_t as_it_is(void *arg NZ_UNUSED, struct MHD_Connection *conn NZ_UNUSE
 	return strlen(text);
 }
 
-static NZ_PRINTF(2, 0) void log_http(void *arg, const char *fmt, va_list ap)
+static NZ_PRINTF(2, 0) void log_http(void *arg NZ_UNUSED, const char *fmt, va_list ap)
 {
 	char text[512];
 
-	(void)arg;
 	if (!log_enabled(LOG_DEBUG) || vsnprintf(text, sizeof(text), fmt, ap) < 0)
 		return;
 	text[strcspn(text, "\n")] = '\0';

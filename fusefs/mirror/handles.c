@@ -262,13 +262,12 @@ static int w_read(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t
 	return rc;
 }
 
-static int w_write(struct view *v, uint64_t id, uint64_t fh, uint64_t off, const uint8_t *data,
-		   size_t len, struct err *e)
+static int w_write(struct view *v NZ_UNUSED, uint64_t id, uint64_t fh, uint64_t off,
+		   const uint8_t *data, size_t len, struct err *e)
 {
 	struct mirror_handle *h = handle_of(fh);
 	int rc;
 
-	(void)v;
 	if (!h)
 		return err_set(e, -EBADF, "the file was not opened for writing");
 	if (h->slot)
@@ -295,11 +294,11 @@ static int w_flush(struct view *v, uint64_t id, uint64_t fh, struct err *e)
 	return rc;
 }
 
-static int w_fsync(struct view *v, uint64_t id, uint64_t fh, bool data_only, struct err *e)
+static int w_fsync(struct view *v NZ_UNUSED, uint64_t id, uint64_t fh, bool data_only,
+		   struct err *e)
 {
 	struct mirror_handle *h = handle_of(fh);
 
-	(void)v;
 	if (!h)
 		return 0;
 	if (!h->slot)

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #define LOG_COMPONENT LOG_WRITE
+#include "base/core/str.h"
 #include "base/os/open_beneath.h"
 #include "base/observe/log.h"
 #include "fusefs/mirror/mirror_int.h"
@@ -56,9 +57,7 @@ static int import_new_place_of(const struct mirror *m, const char *path,
 /* path_in - a path to an entry of an open directory, for code that requires a path. */
 static char *path_in(int fd, const char *name)
 {
-	char *path = NULL;
-
-	return asprintf(&path, "/proc/self/fd/%d/%s", fd, name) < 0 ? NULL : path;
+	return str_printf("/proc/self/fd/%d/%s", fd, name);
 }
 
 /* workplace - create the state directory of the new store. */

@@ -129,15 +129,12 @@ struct collect {
 	bool full;
 };
 
-static bool collect_name(void *arg, const char *name, uint64_t id, bool is_dir,
-			 const struct view_attr *attr, uint64_t next)
+static bool collect_name(void *arg, const char *name, uint64_t id NZ_UNUSED,
+			 bool is_dir NZ_UNUSED, const struct view_attr *attr NZ_UNUSED,
+			 uint64_t next NZ_UNUSED)
 {
 	struct collect *c = arg;
 
-	(void)id;
-	(void)is_dir;
-	(void)attr;
-	(void)next;
 	c->full = !names_add(c->names, name);
 	return !c->full;
 }

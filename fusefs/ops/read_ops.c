@@ -723,12 +723,11 @@ static void read_ops_op_release(fuse_req_t req, fuse_ino_t ino,
 	call_end(&c);
 }
 
-static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+static void op_opendir(fuse_req_t req, fuse_ino_t ino NZ_UNUSED, struct fuse_file_info *fi)
 {
 	const struct fs *fs = fuse_req_userdata(req);
 
 	metrics_count(M_REQ_OPENDIR);
-	(void)ino;
 	if (fs->no_opendir) {
 		(void)fuse_reply_err(req, ENOSYS);
 		return;
@@ -739,7 +738,7 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 
 /* op_statfs - for a source that is one file, the filesystem is exactly full. For a directory, which
  * may grow, and for a writable source, the values are those of the filesystem below. */
-static void op_statfs(fuse_req_t req, fuse_ino_t ino)
+static void op_statfs(fuse_req_t req, fuse_ino_t ino NZ_UNUSED)
 {
 	const struct fs *fs = fuse_req_userdata(req);
 	struct statvfs out = {
@@ -748,7 +747,6 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 	struct stat st;
 
 	metrics_count(M_REQ_STATFS);
-	(void)ino;
 	(void)epochs_broken(fs->live, &st); /* the size from the last epoch will do */
 	if (S_ISREG(st.st_mode) && !fs->writes) {
 		out.f_blocks = ((fsblkcnt_t)st.st_size + 4095) / 4096;

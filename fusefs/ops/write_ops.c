@@ -123,14 +123,13 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 
 /* op_mknod - create a regular file without opening it; devices and the like are rejected. */
 static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
-		     dev_t dev)
+		     dev_t dev NZ_UNUSED)
 {
 	struct view_handle h = {0};
 	struct view_attr a = {0};
 	struct call c;
 	int rc;
 
-	(void)dev;
 	if (!write_ops_begin(&c, req, parent, M_REQ_CREATE, name))
 		return;
 	if (!S_ISREG(mode)) {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/core/str.h"
 #include "base/core/hash.h"
 #include "mountcfg/address/address.h"
 
@@ -60,19 +61,12 @@ static uint64_t identity(const struct cfg *cfg, const struct address *a)
 /* state_dir_remote_place - parent of such directories. NULL: none, or memory is short. */
 static char *state_dir_remote_place(const struct cfg *cfg)
 {
-	const char *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-	char *ret = NULL;
-	int rc;
+	auto_free char *dir = NULL;
 
 	if (cfg->state_dir)
 		return strdup(cfg->state_dir);
-	if (xdg && *xdg == '/')
-		rc = asprintf(&ret, "%s/nczarrfs", xdg);
-	else if (home && *home == '/')
-		rc = asprintf(&ret, "%s/.local/state/nczarrfs", home);
-	else
-		return NULL;
-	return rc < 0 ? NULL : ret;
+	dir = cfg_xdg_dir("XDG_STATE_HOME", ".local/state");
+	return dir ? str_printf("%s/nczarrfs", dir) : NULL;
 }
 
 /* make_all - create a directory and those above it, with the mode of the XDG base directories. */

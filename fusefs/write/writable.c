@@ -285,10 +285,11 @@ static int open_view(struct rw *rw, struct view **ret, struct err *e)
 		return rc;
 	x = snapshots_get(g);
 	tree = x->source->ops == rw->setup->hdf5;
-	if (rw->setup->cfg->command == CFG_MOUNT && rw->want.share == 1) {
-		fs_chunks_warn(rw->setup->cfg, &x->source->ds);
+	if (rw->setup->cfg->command == CFG_MOUNT) {
+		fs_chunks_warn(rw->setup->cfg, &x->source->ds,
+			       rw->want.share == 1 ? NULL : x->source->shown);
 		/* rules of an empty dataset are for variables that will be written */
-		if (x->source->ds.n_arrays)
+		if (x->source->ds.n_arrays && rw->want.share == 1)
 			fs_rules_warn(rw->setup->rules, rw->setup->cfg, &x->source->ds);
 	}
 	snapshot_put(g, x);

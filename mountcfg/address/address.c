@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/core/str.h"
 #include "base/core/endings.h"
 #include "mountcfg/address/address_int.h"
 
@@ -21,22 +22,15 @@ bool address_is_remote(const char *text)
 
 void address_release(struct address *a)
 {
-	char *const secret[] = {a->user, a->password, a->query, a->url};
+	char *const plain[] = {a->path,   a->bucket, a->key, a->profile,
+			       a->region, a->shown,  a->name};
 
-	for (size_t i = 0; i < ARRAY_LEN(secret); i++)
-		if (secret[i])
-			explicit_bzero(secret[i], strlen(secret[i]));
-	free(a->path);
-	free(a->url);
-	free(a->query);
-	free(a->user);
-	free(a->password);
-	free(a->bucket);
-	free(a->key);
-	free(a->profile);
-	free(a->region);
-	free(a->shown);
-	free(a->name);
+	for (size_t i = 0; i < ARRAY_LEN(plain); i++)
+		free(plain[i]);
+	str_wipe(a->url);
+	str_wipe(a->query);
+	str_wipe(a->user);
+	str_wipe(a->password);
 	*a = (struct address){0};
 }
 

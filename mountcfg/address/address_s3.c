@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/core/str.h"
 #include "mountcfg/address/address_int.h"
 
 #define GOOGLE "storage.googleapis.com"
@@ -204,15 +205,10 @@ static int address_s3_endpoint(const struct url *u, const char *scheme, const ch
 			       char **ret, struct err *e)
 {
 	const bool v6 = strchr(host, ':') != NULL;
-	int n = u->port ? asprintf(ret, "%s://%s%s%s:%u", scheme, v6 ? "[" : "", host,
-				   v6 ? "]" : "", u->port)
-			: asprintf(ret, "%s://%s%s%s", scheme, v6 ? "[" : "", host,
-				   v6 ? "]" : "");
-
-	if (n >= 0)
-		return 0;
-	*ret = NULL;
-	return err_nomem(e);
+	*ret = u->port ? str_printf("%s://%s%s%s:%u", scheme, v6 ? "[" : "", host,
+				    v6 ? "]" : "", u->port)
+		       : str_printf("%s://%s%s%s", scheme, v6 ? "[" : "", host, v6 ? "]" : "");
+	return *ret ? 0 : err_nomem(e);
 }
 
 int s3_from_url(const struct url *u, struct address *a, struct err *e)

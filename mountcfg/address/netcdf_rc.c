@@ -71,28 +71,6 @@ struct rc {
 	struct netcdf_rc_found found[N_KEYS];
 };
 
-static void netcdf_rc_forget(char *text)
-{
-	if (text)
-		explicit_bzero(text, strlen(text));
-	free(text);
-}
-
-static char *netcdf_rc_trim(char *text)
-{
-	size_t n;
-
-	text += strspn(text, " \t\r");
-	for (n = strlen(text); n > 0 && strchr(" \t\r", text[n - 1]); n--)
-		text[n - 1] = '\0';
-	return text;
-}
-
-static unsigned netcdf_rc_port_of(const struct url *u)
-{
-	return u->port ? u->port : strcmp(u->scheme, "http") == 0 ? 80 : 443;
-}
-
 /* netcdf_rc_below - true if `text` is at or below the URL of a line. */
 static bool netcdf_rc_below(const struct url *of, const char *text)
 {
@@ -104,9 +82,8 @@ static bool netcdf_rc_below(const struct url *of, const char *text)
 		return false;
 	while (n > 0 && of->path[n - 1] == '/')
 		n--;
-	ok = strcmp(of->scheme, u.scheme) == 0 && strcmp(of->host, u.host) == 0 &&
-	     netcdf_rc_port_of(of) == netcdf_rc_port_of(&u) &&
-	     strncmp(of->path, u.path, n) == 0 && (u.path[n] == '/' || u.path[n] == '\0');
+	ok = url_origin_same(of, &u) && strncmp(of->path, u.path, n) == 0 &&
+	     (u.path[n] == '/' || u.path[n] == '\0');
 	url_release(&u);
 	return ok;
 }
@@ -120,12 +97,11 @@ static bool is_for(const struct rc *rc, const char *text)
 	struct url u;
 	bool ok;
 
-	if (asprintf(&full, "%.*s%s",
-		     url_is(text) ? 0 : (int)(strstr(source, "://") + 3 - source), source,
-		     text) < 0) {
-		full = NULL;
+	full = str_printf("%.*s%s",
+			  url_is(text) ? 0 : (int)(strstr(source, "://") + 3 - source), source,
+			  text);
+	if (!full)
 		return false;
-	}
 	if (url_parse(full, &u, NULL) < 0)
 		return false;
 	ok = netcdf_rc_below(&u, source) || (rc->a->url && netcdf_rc_below(&u, rc->a->url));
@@ -144,7 +120,7 @@ static int netcdf_rc_take(struct rc *rc, enum netcdf_rc_key key, size_t weight,
 	copy = strdup(value);
 	if (!copy)
 		return err_nomem(e);
-	netcdf_rc_forget(f->value);
+	str_wipe(f->value);
 	*f = (struct netcdf_rc_found){copy, weight};
 	return 0;
 }
@@ -154,7 +130,7 @@ static int read_line(struct rc *rc, char *line, struct err *e)
 	char *url = NULL, *value;
 	size_t weight = 1;
 
-	line = netcdf_rc_trim(line);
+	line = str_trim(line);
 	if (*line == '[') { /* an address may contain brackets itself: [http://[::1]/]KEY */
 		for (value = line + 1; *value && !(value[0] == ']' && value[1] != ':' &&
 						   value[1] != '/' && value[1] != ']');)
@@ -162,8 +138,8 @@ static int read_line(struct rc *rc, char *line, struct err *e)
 		if (!*value)
 			return 0;
 		*value = '\0';
-		url = netcdf_rc_trim(line + 1);
-		line = netcdf_rc_trim(value + 1);
+		url = str_trim(line + 1);
+		line = str_trim(value + 1);
 		weight += strlen(url);
 	}
 	if (!*line || *line == '#' || (url && !is_for(rc, url)))
@@ -174,11 +150,11 @@ static int read_line(struct rc *rc, char *line, struct err *e)
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		const enum netcdf_rc_key key = names[i].key;
 
-		if (strcasecmp(netcdf_rc_trim(line), names[i].name) != 0)
+		if (strcasecmp(str_trim(line), names[i].name) != 0)
 			continue;
 		if (!url && (key == KEY_USER || key == KEY_PASSWORD || key == KEY_BOTH))
 			return 0;
-		return netcdf_rc_take(rc, key, weight, value ? netcdf_rc_trim(value) : "1", e);
+		return netcdf_rc_take(rc, key, weight, value ? str_trim(value) : "1", e);
 	}
 	return 0;
 }
@@ -236,10 +212,9 @@ static int read_folder(struct rc *rc, const char *folder, struct err *e)
 	for (size_t i = 0; i < ARRAY_LEN(files) && r == 0; i++) {
 		auto_free char *path = NULL;
 
-		if (asprintf(&path, "%s/%s", folder, files[i]) < 0) {
-			path = NULL;
+		path = str_printf("%s/%s", folder, files[i]);
+		if (!path)
 			return err_nomem(e);
-		}
 		r = netcdf_rc_read_file(rc, path, e);
 	}
 	return r;
@@ -338,6 +313,6 @@ int cfg_rc(struct cfg *cfg, const struct address *a, struct err *e)
 	if (r == 0)
 		r = netcdf_rc_apply(cfg, a, &rc, e);
 	for (size_t i = 0; i < N_KEYS; i++)
-		netcdf_rc_forget(rc.found[i].value);
+		str_wipe(rc.found[i].value);
 	return r;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/core/str.h"
 #include "base/os/url.h"
 #include "mountcfg/address/address.h"
 #include "mountcfg/options/option_table.h"
@@ -198,10 +199,9 @@ static int absolute(const char *path, char **ret, struct err *e)
 		return err_sys(e, errno, "working directory of '%s'", path);
 	while (path[0] == '.' && path[1] == '/' && path[2] && path[2] != '/')
 		path += 2;
-	if (asprintf(ret, "%s/%s", strcmp(cwd, "/") == 0 ? "" : cwd, path) < 0) {
-		*ret = NULL;
+	*ret = str_printf("%s/%s", strcmp(cwd, "/") == 0 ? "" : cwd, path);
+	if (!*ret)
 		return err_nomem(e);
-	}
 	return 0;
 }
 
@@ -769,11 +769,8 @@ static int take_named(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 static void release_walk(struct cmdline_walk *w)
 {
 	conf_free(w->conf);
-	for (size_t i = 0; i < ARRAY_LEN(w->own); i++) {
-		if (w->own[i])
-			explicit_bzero(w->own[i], strlen(w->own[i]));
-		free(w->own[i]);
-	}
+	for (size_t i = 0; i < ARRAY_LEN(w->own); i++)
+		str_wipe(w->own[i]);
 }
 
 int cfg_parse(int argc, char *const *argv, const struct cfg_files *files, struct cfg *cfg,

@@ -36,7 +36,13 @@ static size_t did_you_mean_distance(const char *a, size_t na, const char *b, siz
 
 const char *cfg_nearest(const char *word, const char *const *words, size_t n)
 {
-	size_t len = strlen(word), best = SIZE_MAX, limit = len / 3 + 1;
+	return cfg_nearest_within(word, strlen(word) / 3 + 1, words, n);
+}
+
+const char *cfg_nearest_within(const char *word, size_t limit, const char *const *words,
+			       size_t n)
+{
+	size_t len = strlen(word), best = SIZE_MAX;
 	const char *found = NULL;
 
 	if (len > WORD_MAX)

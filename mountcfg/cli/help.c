@@ -123,12 +123,24 @@ static void put_group(struct buf *out, unsigned group)
 			help_option(&cfg_options[i], out);
 }
 
-/* put_words - append names of options in lines of a column; all: those of the group; otherwise
- * those among `names`. Returns their number. */
-static size_t put_words(struct buf *out, unsigned group, bool all, const char *names)
+/* put_column - append lines of a column of words, which are released, behind a title. */
+static void put_column(struct buf *out, const char *title, size_t column, struct buf *words)
 {
-	size_t column = GROUP_COLUMN, n = 0;
+	buf_putc(words, '\0');
+	if (buf_ok(words) && words->len > 1) {
+		buf_printf(out, "  %-*s", (int)column - 2, title);
+		put_wrapped(out, (const char *)words->data, column, column);
+	}
+	buf_release(words);
+}
 
+/* put_words - append names of options; all: those of the group; otherwise those among `names`. */
+static void put_words(struct buf *out, unsigned group, const char *title, bool all,
+		      const char *names)
+{
+	struct buf words;
+
+	buf_init(&words, (size_t)1 << 14);
 	for (size_t i = 0; i < cfg_n_options; i++) {
 		const struct cfg_option *o = &cfg_options[i];
 		const char *at = names;
@@ -139,46 +151,22 @@ static size_t put_words(struct buf *out, unsigned group, bool all, const char *n
 			named = (at == names || at[-1] == ' ') && (!at[len] || at[len] == ' ');
 		if (o->group != group || !(all || named))
 			continue;
-		if (n == 0)
-			for (size_t g = 0; g < ARRAY_LEN(groups); g++)
-				if (groups[g].group == group)
-					buf_printf(out, "  %-*s", GROUP_COLUMN - 2,
-						   groups[g].title);
-		if (column + len + 3 > 78) {
-			buf_printf(out, "\n%*s", GROUP_COLUMN, "");
-			column = GROUP_COLUMN;
-		} else if (n) {
-			buf_putc(out, ' ');
-		}
-		put_long(out, o->name);
-		column += len + 3;
-		n++;
+		put_long(&words, o->name);
+		buf_putc(&words, ' ');
 	}
-	if (n)
-		buf_putc(out, '\n');
-	return n;
+	put_column(out, title, GROUP_COLUMN, &words);
 }
 
-static void put_mount_words(struct buf *out, const char *lead, size_t indent)
+static void put_mount_words(struct buf *out, const char *title, size_t column)
 {
-	size_t column = indent;
+	struct buf words;
 
-	buf_printf(out, "%-*s", (int)indent, lead);
+	buf_init(&words, (size_t)1 << 14);
 	for (size_t i = 0; i < cfg_n_mount_options; i++) {
-		size_t n = strlen(cfg_mount_options[i]) + 3;
-
-		if (column + n > 78) {
-			buf_printf(out, "\n%*s", (int)indent, "");
-			column = indent;
-		}
-		if (column > indent)
-			buf_putc(out, ' ');
-		put_long(out, cfg_mount_options[i]);
-		if (strchr(cfg_mount_options[i], '='))
-			buf_putc(out, '=');
-		column += n;
+		put_long(&words, cfg_mount_options[i]);
+		buf_puts(&words, strchr(cfg_mount_options[i], '=') ? "= " : " ");
 	}
-	buf_putc(out, '\n');
+	put_column(out, title, column, &words);
 }
 
 /* put_usage - append the usage of a command; the word "mount" stands for mounts of both kinds. */
@@ -243,9 +231,9 @@ static void help_command(enum cfg_command command, struct buf *out)
 			heading(out, "Options ('nczarrfs help options' describes them)");
 		first = false;
 		if (group != GROUP_FUSE)
-			(void)put_words(out, group, h->groups & group, h->options);
+			put_words(out, group, groups[i].title, h->groups & group, h->options);
 		else if (h->groups & group)
-			put_mount_words(out, "  FUSE", GROUP_COLUMN);
+			put_mount_words(out, groups[i].title, GROUP_COLUMN);
 	}
 	heading(out, "Examples");
 	for (size_t i = 0; i < ARRAY_LEN(h->examples); i++)
@@ -299,7 +287,8 @@ static void help_options(struct buf *out)
 		if (groups[i].group != GROUP_FUSE)
 			put_group(out, groups[i].group);
 	}
-	put_mount_words(out, "  see mount.fuse3(8); nosuid and nodev are always in effect\n  ", 2);
+	buf_puts(out, "  see mount.fuse3(8); nosuid and nodev are always in effect\n");
+	put_mount_words(out, "", 2);
 }
 
 static void help_usage(struct buf *out)

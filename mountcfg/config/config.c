@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/str.h"
 #include "base/os/url.h"
 #include "mountcfg/config/ini_int.h"
 #include "mountcfg/options/option_table.h"
@@ -229,22 +230,21 @@ void conf_free(struct conf *c)
 	free(c);
 }
 
-char *cfg_user_file(void)
+char *cfg_xdg_dir(const char *variable, const char *in_home)
 {
-	const char *home = getenv("XDG_CONFIG_HOME");
-	char *path;
-	int n;
+	const char *xdg = getenv(variable), *home = getenv("HOME");
 
 	/* Spec: XDG Base Directory Specification: a relative path there is not valid */
-	if (home && home[0] == '/') {
-		n = asprintf(&path, "%s/nczarrfs.conf", home);
-	} else {
-		home = getenv("HOME");
-		if (!home || home[0] != '/')
-			return NULL;
-		n = asprintf(&path, "%s/.config/nczarrfs.conf", home);
-	}
-	return n < 0 ? NULL : path;
+	if (xdg && xdg[0] == '/')
+		return strdup(xdg);
+	return home && home[0] == '/' ? str_printf("%s/%s", home, in_home) : NULL;
+}
+
+char *cfg_user_file(void)
+{
+	auto_free char *dir = cfg_xdg_dir("XDG_CONFIG_HOME", ".config");
+
+	return dir ? str_printf("%s/nczarrfs.conf", dir) : NULL;
 }
 
 /* ---- sections for a source ---- */
@@ -336,10 +336,9 @@ static int config_apply(const struct conf_section *s, int at, struct cfg *cfg, s
 
 	for (size_t i = 0; i < s->n_keys && rc == 0; i++) {
 		free(where);
-		if (asprintf(&where, "%s:%u", s->path, s->keys[i].line) < 0) {
-			where = NULL;
+		where = str_printf("%s:%u", s->path, s->keys[i].line);
+		if (!where)
 			return err_nomem(e);
-		}
 		cfg_from_set(cfg, at, where);
 		rc = set_key(cfg, s, &s->keys[i], e);
 	}
@@ -399,8 +398,7 @@ int conf_place(const struct conf_section *s, const char *key, char **ret, struct
 	if (value[0] == '/' || (url_is(value) && strcmp(key, "source") == 0)) {
 		*ret = strdup(value);
 	} else if (strncmp(value, "~/", 2) == 0 && home && home[0] == '/') {
-		if (asprintf(ret, "%s%s", home, value + 1) < 0)
-			*ret = NULL;
+		*ret = str_printf("%s%s", home, value + 1);
 	} else {
 		rc = err_set(e, -EINVAL,
 			     "%s:%u: [mount %s]: %s: must be an absolute path, or begin with ~/",
@@ -449,8 +447,7 @@ static int add_mount(const struct conf_section *s, struct cfg *cfg, struct err *
 		return rc;
 	m->name = strdup(s->name);
 	m->source = cfg_show(source);
-	if (asprintf(&m->where, "%s:%u", s->path, s->line) < 0)
-		m->where = NULL;
+	m->where = str_printf("%s:%u", s->path, s->line);
 	return m->name && m->source && m->where ? 0 : err_nomem(e);
 }
 

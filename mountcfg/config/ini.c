@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ini.c - reads a configuration file: sections of lines KEY = VALUE, or KEY: VALUE. A line that
  * begins with ';' or '#' is a comment, as is the rest of a line after a blank and ';'. */
+#include "base/core/str.h"
 #include "mountcfg/config/ini_int.h"
 
 #include <errno.h>
@@ -33,17 +34,6 @@ static int config_ini_bad(const struct feed *f, int rc, const char *what)
 	return err_set(f->e, rc, "%s:%u: %s", f->file->path, f->line, what);
 }
 
-/* config_ini_trim - remove blanks at both ends; in place. */
-static char *config_ini_trim(char *text)
-{
-	size_t n;
-
-	text += strspn(text, " \t\r");
-	for (n = strlen(text); n > 0 && strchr(" \t\r", text[n - 1]); n--)
-		text[n - 1] = '\0';
-	return text;
-}
-
 /* cut_comment - remove a comment, which begins with a ';' after a blank. */
 static void cut_comment(char *text)
 {
@@ -65,7 +55,7 @@ static int open_section(struct feed *f, char *text)
 	if (!end || end[1])
 		return config_ini_bad(f, -EINVAL, "a section must end with ']'");
 	*end = '\0';
-	text = config_ini_trim(text + 1);
+	text = str_trim(text + 1);
 	name = text + strcspn(text, " \t");
 	if (*name)
 		*name++ = '\0';
@@ -76,7 +66,7 @@ static int open_section(struct feed *f, char *text)
 	s = &grown[file->n];
 	*s = (struct conf_section){.path = file->path, .line = f->line, .user = file->user};
 	s->kind = strdup(text);
-	s->name = strdup(config_ini_trim(name));
+	s->name = strdup(str_trim(name));
 	file->n++;
 	return s->kind && s->name ? 0 : err_nomem(f->e);
 }
@@ -106,19 +96,19 @@ static int take_line(struct feed *f, char *line)
 
 	if (strlen(line) > CONF_LINE_MAX)
 		return config_ini_bad(f, -EFBIG, "the line is too long");
-	line = config_ini_trim(line);
+	line = str_trim(line);
 	if (!*line || *line == ';' || *line == '#')
 		return 0;
 	cut_comment(line);
-	line = config_ini_trim(line);
+	line = str_trim(line);
 	if (*line == '[')
 		return open_section(f, line);
 	is = line + strcspn(line, "=:");
 	if (!*is)
 		return config_ini_bad(f, -EINVAL, NO_VALUE);
 	*is = '\0';
-	name = config_ini_trim(line);
-	return *name ? config_ini_add_key(f, name, config_ini_trim(is + 1))
+	name = str_trim(line);
+	return *name ? config_ini_add_key(f, name, str_trim(is + 1))
 		     : config_ini_bad(f, -EINVAL, NO_VALUE);
 }
 
@@ -285,10 +275,8 @@ void conf_file_release(struct conf_file *f)
 		struct conf_section *s = &f->sections[i];
 
 		for (size_t k = 0; k < s->n_keys; k++) {
-			if (s->keys[k].value)
-				explicit_bzero(s->keys[k].value, strlen(s->keys[k].value));
 			free(s->keys[k].name);
-			free(s->keys[k].value);
+			str_wipe(s->keys[k].value);
 		}
 		free(s->keys);
 		free(s->kind);

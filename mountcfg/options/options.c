@@ -157,24 +157,23 @@ static bool for_all(const char *value)
 
 char ***cfg_option_strings(struct cfg *cfg, const struct cfg_option *o, size_t **ret_n)
 {
-	if (o->field == FIELD(filter)) {
-		*ret_n = &cfg->n_filter_rules;
-		return &cfg->filter_rules;
-	}
-	if (o->field == FIELD(quantize_rules)) {
-		*ret_n = &cfg->n_quantize_rules;
-		return &cfg->quantize_rules;
-	}
-	if (o->field == FIELD(chunk_rules)) {
-		*ret_n = &cfg->n_chunk_rules;
-		return &cfg->chunk_rules;
-	}
-	if (o->field == FIELD(rechunk_rules)) {
-		*ret_n = &cfg->n_rechunk_rules;
-		return &cfg->rechunk_rules;
-	}
-	*ret_n = &cfg->n_unlimited;
-	return &cfg->unlimited;
+	const struct {
+		size_t field;
+		char ***list;
+		size_t *n;
+	} lists[] = {
+		{FIELD(filter), &cfg->filter_rules, &cfg->n_filter_rules},
+		{FIELD(quantize_rules), &cfg->quantize_rules, &cfg->n_quantize_rules},
+		{FIELD(chunk_rules), &cfg->chunk_rules, &cfg->n_chunk_rules},
+		{FIELD(rechunk_rules), &cfg->rechunk_rules, &cfg->n_rechunk_rules},
+		{FIELD(unlimited), &cfg->unlimited, &cfg->n_unlimited},
+	};
+	size_t i = 0;
+
+	while (i + 1 < ARRAY_LEN(lists) && lists[i].field != o->field)
+		i++;
+	*ret_n = lists[i].n;
+	return lists[i].list;
 }
 
 /* set_list - append each name of "time,lat". */
@@ -208,9 +207,6 @@ static int set_rule(struct cfg *cfg, const struct cfg_option *o, const char *val
 	size_t *n;
 	char ***list = cfg_option_strings(cfg, o, &n);
 
-	if (!*value)
-		return err_set(e, -EINVAL, "-o %s: needs a value: write %s=...", o->name,
-			       o->name);
 	cfg_from_rule(cfg, value);
 	if (filter && for_all(value)) {
 		cfg->filter = CFG_FILTER_NONE;
@@ -255,6 +251,9 @@ static int options_set_value(struct cfg *cfg, const struct cfg_option *o, const 
 	uint64_t v;
 	char *copy;
 
+	if (!*value && (o->kind == OPT_TEXT || o->kind == OPT_RULE || o->kind == OPT_LIST))
+		return err_set(e, -EINVAL, "-o %s: needs a value: write %s=...", o->name,
+			       o->name);
 	switch (o->kind) {
 	case OPT_WORD:
 	case OPT_BOOL:
@@ -273,9 +272,6 @@ static int options_set_value(struct cfg *cfg, const struct cfg_option *o, const 
 		*(uint32_t *)field = (uint32_t)v;
 		return 0;
 	case OPT_TEXT:
-		if (!*value)
-			return err_set(e, -EINVAL, "-o %s: needs a value: write %s=...",
-				       o->name, o->name);
 		if (check_text(o, value, e) < 0)
 			return -EINVAL;
 		copy = strdup(value);
@@ -290,9 +286,6 @@ static int options_set_value(struct cfg *cfg, const struct cfg_option *o, const 
 	case OPT_RULE:
 		return set_rule(cfg, o, value, e);
 	case OPT_LIST:
-		if (!*value)
-			return err_set(e, -EINVAL, "-o %s: needs a value: write %s=...",
-				       o->name, o->name);
 		return set_list(cfg, o, value, e);
 	}
 	return -EINVAL;
@@ -333,29 +326,36 @@ static const char *options_synonym(const char *word)
 	return NULL;
 }
 
-int cfg_unknown(const char *lead, const char *name, const char *const *extra, size_t n_extra,
-		struct err *e)
+/* nearest_option - the option that a word may mean, "NAME" or "NAME=": a synonym, or one of all
+ * options and n extra words; NULL: none. */
+static const char *nearest_option(const char *word, const char *const *extra, size_t n)
 {
-	const char *all[2 * CFG_OPTIONS_MAX + 8], *near;
-	size_t len = strcspn(name, "="), n = 0;
-	auto_free char *word = strndup(name, len);
+	const char *all[2 * CFG_OPTIONS_MAX + 64], *near = options_synonym(word);
 
-	for (size_t i = 0; i < n_extra && i < 8; i++)
-		all[n++] = extra[i];
+	n = n < 64 ? n : 64;
+	for (size_t i = 0; i < n; i++)
+		all[i] = extra[i];
 	for (size_t i = 0; i < cfg_n_options; i++)
 		all[n++] = cfg_options[i].name;
 	for (size_t i = 0; i < cfg_n_mount_options; i++)
 		all[n++] = cfg_mount_options[i];
-	near = options_synonym(word);
-	if (!near && word)
-		near = cfg_nearest(word, all, n);
-	len = near ? strcspn(near, "=") : 0;
+	return near || !word ? near : cfg_nearest(word, all, n);
+}
+
+int cfg_unknown(const char *lead, const char *name, const char *const *extra, size_t n_extra,
+		struct err *e)
+{
+	auto_free char *word = strndup(name, strcspn(name, "="));
+	const char *near = nearest_option(word, extra, n_extra);
+
 	if (near)
-		return err_set(
-			e, -EINVAL,
-			"%s%s: unknown option: did you mean '%.*s'? (see nczarrfs help options)",
-			lead, name, (int)(*lead ? strlen(near) : len), near);
-	return err_set(e, -EINVAL, "%s%s: unknown option: see nczarrfs help options", lead, name);
+		return err_set(e, -EINVAL,
+			       "%s%s: unknown option: did you mean '%.*s'? (see nczarrfs help "
+			       "options)",
+			       lead, name, (int)(*lead ? strlen(near) : strcspn(near, "=")),
+			       near);
+	return err_set(e, -EINVAL, "%s%s: unknown option: see nczarrfs help options", lead,
+		       name);
 }
 
 /* no_value - yes and no are values of flags in configuration files. */
@@ -520,10 +520,9 @@ int cfg_set_long(struct cfg *cfg, const char *arg, const char *next, struct err 
 	if (o) {
 		rc = set_known(cfg, o, value, e);
 	} else {
-		if (asprintf(&opt, "%s%s%s", name, value ? "=" : "", value ? value : "") < 0) {
-			opt = NULL;
+		opt = str_printf("%s%s%s", name, value ? "=" : "", value ? value : "");
+		if (!opt)
 			return err_nomem(e);
-		}
 		rc = set_mount_option(cfg, opt, strlen(name), e);
 	}
 	if (rc < 0)
@@ -533,26 +532,20 @@ int cfg_set_long(struct cfg *cfg, const char *arg, const char *next, struct err 
 
 int cfg_unknown_long(const char *arg, const char *const *flags, size_t n_flags, struct err *e)
 {
-	const char *all[2 * CFG_OPTIONS_MAX + 64], *near;
-	auto_free char *word = long_name(arg);
-	char shown[64] = "";
+	const char *words[64], *near;
+	auto_free char *word = long_name(arg), *shown = NULL;
 	size_t n = 0;
 
 	for (size_t i = 0; i < n_flags && n < 32; i++)
-		all[n++] = flags[i];
-	for (size_t i = 0; i < cfg_n_flags && n < 64; i++)
+		words[n++] = flags[i];
+	for (size_t i = 0; i < cfg_n_flags && n < ARRAY_LEN(words); i++)
 		if (strncmp(cfg_flags[i].word, "--", 2) == 0)
-			all[n++] = cfg_flags[i].word + 2;
-	for (size_t i = 0; i < cfg_n_options; i++)
-		all[n++] = cfg_options[i].name;
-	for (size_t i = 0; i < cfg_n_mount_options; i++)
-		all[n++] = cfg_mount_options[i];
-	near = options_synonym(word);
-	if (!near && word)
-		near = cfg_nearest(word, all, n);
-	if (!near)
-		return err_set(e, -EINVAL, "%s: unknown option: see nczarrfs help options", arg);
-	(void)snprintf(shown, sizeof(shown), "%.*s", (int)strcspn(near, "="), near);
+			words[n++] = cfg_flags[i].word + 2;
+	near = nearest_option(word, words, n);
+	shown = near ? strndup(near, strcspn(near, "=")) : NULL;
+	if (!shown)
+		return err_set(e, -EINVAL, "%s: unknown option: see nczarrfs help options",
+			       arg);
 	for (char *p = shown; *p; p++)
 		if (*p == '_')
 			*p = '-';
@@ -575,12 +568,11 @@ static int in_home(const struct cfg_option *o, const char *value, const char *ho
 		return 0;
 	if (strncmp(value, "~/", 2) != 0 || !home || home[0] != '/')
 		return err_set(e, -EINVAL,
-			       "%s: '%s': must be an absolute path, or begin with ~/",
-			       o->name, value);
-	if (asprintf(ret, "%s%s", home, value + 1) < 0) {
-		*ret = NULL;
+			       "%s: '%s': must be an absolute path, or begin with ~/", o->name,
+			       value);
+	*ret = str_printf("%s%s", home, value + 1);
+	if (!*ret)
 		return err_nomem(e);
-	}
 	return 0;
 }
 
@@ -607,10 +599,9 @@ int cfg_set_key(struct cfg *cfg, const char *name, const char *value, const char
 	if (strchr(name, '=') ||
 	    !options_in_list(name, strlen(name), cfg_mount_options, cfg_n_mount_options))
 		return -ENOENT;
-	if (asprintf(&text, "%s=%s", name, value) < 0) {
-		text = NULL;
+	text = str_printf("%s=%s", name, value);
+	if (!text)
 		return err_nomem(e);
-	}
 	return set_mount_option(cfg, text, strlen(name), e);
 }
 

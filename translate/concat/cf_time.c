@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cf_time.c - units of time since a date (CF conventions 4.4), and one in terms of another. */
+#include "base/core/str.h"
 #include "translate/concat/cf_time_int.h"
 
 #include <errno.h>
@@ -15,6 +16,7 @@ __extension__ typedef __int128 wide;
 #define UNIT_MONTH 0 /* instead of a length */
 #define UNIT_YEAR (-1)
 #define YEAR_DIGITS 6
+#define SPACES " \t\n\v\f\r"
 
 enum calendar { STANDARD, PROLEPTIC, JULIAN, NOLEAP, ALL_LEAP, DAYS_360, UNKNOWN };
 
@@ -28,52 +30,19 @@ struct since {
 };
 
 static const struct {
-	const char *name;
 	int64_t ns;
+	const char *names;
 } units[] = {
-	{"weeks", 7 * NS_DAY},
-	{"week", 7 * NS_DAY},
-	{"days", NS_DAY},
-	{"day", NS_DAY},
-	{"d", NS_DAY},
-	{"hours", NS_HOUR},
-	{"hour", NS_HOUR},
-	{"hrs", NS_HOUR},
-	{"hr", NS_HOUR},
-	{"h", NS_HOUR},
-	{"minutes", NS_MINUTE},
-	{"minute", NS_MINUTE},
-	{"mins", NS_MINUTE},
-	{"min", NS_MINUTE},
-	{"seconds", NS_SECOND},
-	{"second", NS_SECOND},
-	{"secs", NS_SECOND},
-	{"sec", NS_SECOND},
-	{"s", NS_SECOND},
-	{"milliseconds", 1000000},
-	{"millisecond", 1000000},
-	{"millisecs", 1000000},
-	{"millisec", 1000000},
-	{"msecs", 1000000},
-	{"msec", 1000000},
-	{"ms", 1000000},
-	{"microseconds", 1000},
-	{"microsecond", 1000},
-	{"microsecs", 1000},
-	{"microsec", 1000},
-	{"us", 1000},
-	{"\xc2\xb5s", 1000},
-	{"nanoseconds", 1},
-	{"nanosecond", 1},
-	{"nanosecs", 1},
-	{"nanosec", 1},
-	{"ns", 1},
-	{"months", UNIT_MONTH},
-	{"month", UNIT_MONTH},
-	{"years", UNIT_YEAR},
-	{"year", UNIT_YEAR},
-	{"common_years", UNIT_YEAR},
-	{"common_year", UNIT_YEAR},
+	{7 * NS_DAY, "weeks week"},
+	{NS_DAY, "days day d"},
+	{NS_HOUR, "hours hour hrs hr h"},
+	{NS_MINUTE, "minutes minute mins min"},
+	{NS_SECOND, "seconds second secs sec s"},
+	{1000000, "milliseconds millisecond millisecs millisec msecs msec ms"},
+	{1000, "microseconds microsecond microsecs microsec us \xc2\xb5s"},
+	{1, "nanoseconds nanosecond nanosecs nanosec ns"},
+	{UNIT_MONTH, "months month"},
+	{UNIT_YEAR, "years year common_years common_year"},
 };
 
 static const struct {
@@ -85,41 +54,14 @@ static const struct {
 	{"all_leap", ALL_LEAP}, {"366_day", ALL_LEAP},   {"360_day", DAYS_360},
 };
 
-static bool cf_time_is_space(char c)
-{
-	return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-static bool cf_time_is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static char cf_time_lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
-/* word_is - whether n bytes are a word, which is in lower case, whatever their own case is. */
-static bool word_is(const char *s, size_t n, const char *word)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (!word[i] || cf_time_lower(s[i]) != word[i])
-			return false;
-	}
-	return word[n] == 0;
-}
-
 /* take_word - the next word and the spaces before it; NULL: none. */
 static const char *take_word(const char **p, size_t *ret_len)
 {
 	const char *start;
 
-	while (cf_time_is_space(**p))
-		(*p)++;
+	*p += strspn(*p, SPACES);
 	start = *p;
-	while (**p && !cf_time_is_space(**p))
-		(*p)++;
+	*p += strcspn(*p, SPACES);
 	*ret_len = (size_t)(*p - start);
 	return *ret_len ? start : NULL;
 }
@@ -129,11 +71,11 @@ static bool cf_time_take_number(const char **p, int most, int least, int last, i
 {
 	int v = 0, n = 0;
 
-	while (n < most && cf_time_is_digit(**p)) {
+	while (n < most && str_digit(**p)) {
 		v = v * 10 + (*(*p)++ - '0');
 		n++;
 	}
-	if (!n || cf_time_is_digit(**p) || v < least || v > last)
+	if (!n || str_digit(**p) || v < least || v > last)
 		return false;
 	*ret = v;
 	return true;
@@ -171,9 +113,9 @@ static bool take_fraction(const char **p, int64_t *ret)
 {
 	int64_t ns = 0, place = NS_SECOND;
 
-	if (!cf_time_is_digit(**p))
+	if (!str_digit(**p))
 		return false;
-	for (; cf_time_is_digit(**p); (*p)++) {
+	for (; str_digit(**p); (*p)++) {
 		place /= 10;
 		if (!place && **p != '0')
 			return false;
@@ -223,8 +165,8 @@ static bool take_zone(const char **p, bool timed, bool apart, struct since *s)
 
 	if (sign != '+' && sign != '-') {
 		word = take_word(p, &n);
-		return word && (word_is(word, n, "z") || word_is(word, n, "utc") ||
-				word_is(word, n, "gmt"));
+		return word && (str_is_nocase("z", word, n) || str_is_nocase("utc", word, n) ||
+				str_is_nocase("gmt", word, n));
 	}
 	(*p)++;
 	digits = strspn(*p, "0123456789");
@@ -251,33 +193,35 @@ static bool take_clock(const char *p, struct since *s)
 	const char *date_end = p;
 	bool timed = false;
 
-	if (cf_time_lower(*p) == 't') {
+	if (*p == 't' || *p == 'T') {
 		p++;
-		if (!cf_time_is_digit(*p))
+		if (!str_digit(*p))
 			return false;
 	}
-	while (cf_time_is_space(*p))
-		p++;
-	if (cf_time_is_digit(*p)) {
+	p += strspn(p, SPACES);
+	if (str_digit(*p)) {
 		if (!take_time(&p, s))
 			return false;
 		timed = true;
-		while (cf_time_is_space(*p))
-			p++;
+		p += strspn(p, SPACES);
 	}
 	if (*p && !take_zone(&p, timed, p > date_end, s))
 		return false;
-	while (cf_time_is_space(*p))
-		p++;
+	p += strspn(p, SPACES);
 	return *p == 0;
 }
 
 static bool parse_unit(const char *word, size_t n, int64_t *ret)
 {
 	for (size_t i = 0; i < ARRAY_LEN(units); i++) {
-		if (word_is(word, n, units[i].name)) {
-			*ret = units[i].ns;
-			return true;
+		const char *names = units[i].names, *name;
+		size_t len;
+
+		while ((name = take_word(&names, &len)) != NULL) {
+			if (len == n && strncasecmp(name, word, n) == 0) {
+				*ret = units[i].ns;
+				return true;
+			}
 		}
 	}
 	return false;
@@ -296,10 +240,9 @@ static bool cf_time_parse(const char *text, struct since *ret)
 	if (!word || !parse_unit(word, n, &ret->unit))
 		return false;
 	word = take_word(&text, &n);
-	if (!word || !word_is(word, n, "since"))
+	if (!word || !str_is_nocase("since", word, n))
 		return false;
-	while (cf_time_is_space(*text))
-		text++;
+	text += strspn(text, SPACES);
 	return take_date(&text, ret) && take_clock(text, ret);
 }
 
@@ -317,7 +260,7 @@ static enum calendar calendar_of(const char *name)
 	if (!name)
 		return STANDARD;
 	for (size_t i = 0; i < ARRAY_LEN(calendars); i++) {
-		if (word_is(name, n, calendars[i].name))
+		if (str_is_nocase(calendars[i].name, name, n))
 			return calendars[i].calendar;
 	}
 	return UNKNOWN;

@@ -65,7 +65,7 @@ static int open_first(struct concat *j, struct err *e)
 	if (!concat_id_same(&id, &m->id))
 		return err_set(e, -ESTALE, "'%s' changed while it was joined",
 			       concat_name(m->path));
-	return concat_verify(j, m, j->first, e);
+	return concat_verify(j, m, j->first, NULL, e);
 }
 
 static int open_all(struct concat *j, struct err *e)

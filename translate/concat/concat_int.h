@@ -70,6 +70,13 @@ uint32_t concat_bounded_by(const struct dataset *ds, uint32_t array);
 int concat_intern(struct concat_forms *f, const uint8_t *bytes, size_t n, uint32_t *ret,
 		  struct err *e) NZ_MUST_USE;
 
+/* concat_put_blob - append bytes with their number; a text with its NUL, so that it can be used
+ * where it is. concat_get_*: what these appended, borrowed; bad bytes mark s, and give nothing. */
+void concat_put_blob(struct buf *b, const void *p, size_t n);
+void concat_put_text(struct buf *b, const char *s);
+struct slice concat_get_blob(struct slice *s);
+const char *concat_get_text(struct slice *s);
+
 /* ---- members ---- */
 
 /* concat_id - identifies a version of a file. */
@@ -97,7 +104,8 @@ struct concat_member {
 
 void concat_id_of(const struct stat *st, struct concat_id *ret);
 bool concat_id_same(const struct concat_id *a, const struct concat_id *b);
-void concat_member_release(struct concat_member *m);
+/* concat_member_forget - all that is known of a member but its path, identity and rank. */
+void concat_member_forget(struct concat_member *m);
 void concat_members_free(struct concat_member *v, size_t n);
 
 struct concat;
@@ -107,6 +115,7 @@ int concat_list(const struct concat *j, struct concat_member **ret, size_t *ret_
 		struct err *e) NZ_MUST_USE;
 /* concat_natural - compare names as people order them: "f2" before "f10". <0, 0, >0. */
 int concat_natural(const char *a, const char *b);
+int concat_by_name(const void *a, const void *b); /* of members, for qsort */
 
 /* ---- the join ---- */
 
@@ -258,10 +267,11 @@ uint32_t concat_member_at(const struct concat *j, uint64_t at);
 const struct concat_part *concat_part_of(const struct concat *j, uint32_t array,
 					 uint32_t member);
 
-/* concat_verify - check that an open member's joined arrays have the forms that were recorded for
- * it. */
+/* concat_verify - check that an open source is a member as it is recorded: its arrays along the
+ * dimension have the forms of m, and there are no others. ret: NULL, or the array of each form, and
+ * then there may be others. -ESTALE: they have not. */
 int concat_verify(struct concat *j, const struct concat_member *m, struct source *s,
-		  struct err *e) NZ_MUST_USE;
+		  uint32_t *ret, struct err *e) NZ_MUST_USE;
 
 /* concat_io - a chunkio of a source's arrays as elements, or of one of them only (CONCAT_NONE:
  * all). Elements without a fixed size and unreadable arrays are left out. *ret_plans is new and

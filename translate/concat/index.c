@@ -12,6 +12,7 @@
  *             coordinate; u64 bytes of it, and they
  * Numbers are little-endian; a text is u64 bytes, its NUL included, and the bytes. */
 #define LOG_COMPONENT LOG_SOURCE
+#include "base/core/str.h"
 #include "translate/concat/concat_int.h"
 
 #include <errno.h>
@@ -30,15 +31,9 @@
 
 /* ---- writing ---- */
 
-static void index_put_text(struct buf *b, const char *s)
-{
-	buf_put_le(b, strlen(s) + 1, 8);
-	buf_put(b, s, strlen(s) + 1);
-}
-
 static void index_put_member(struct buf *b, const struct concat_member *m)
 {
-	index_put_text(b, m->path);
+	concat_put_text(b, m->path);
 	buf_put_le(b, m->id.dev, 8);
 	buf_put_le(b, m->id.ino, 8);
 	buf_put_le(b, m->id.size, 8);
@@ -52,9 +47,7 @@ static void index_put_member(struct buf *b, const struct concat_member *m)
 	for (uint32_t i = 0; i < m->n_forms; i++)
 		buf_put_le32(b, m->forms[i]);
 	buf_put_le32(b, m->coord_form);
-	buf_put_le(b, m->n_coord, 8);
-	if (m->n_coord > 0)
-		buf_put(b, m->coord, m->n_coord);
+	concat_put_blob(b, m->coord, m->n_coord);
 }
 
 /* index_worth - what a directory's identity says is not enough to believe anything of it. */
@@ -67,13 +60,11 @@ static void index_put_all(struct buf *b, const struct concat *j)
 {
 	uint64_t n = 0;
 
-	index_put_text(b, j->dim);
+	concat_put_text(b, j->dim);
 	buf_putc(b, j->opts.equal);
 	buf_put_le(b, j->forms.n, 8);
-	for (size_t i = 0; i < j->forms.n; i++) {
-		buf_put_le(b, j->forms.v[i].n_bytes, 8);
-		buf_put(b, j->forms.v[i].bytes, j->forms.v[i].n_bytes);
-	}
+	for (size_t i = 0; i < j->forms.n; i++)
+		concat_put_blob(b, j->forms.v[i].bytes, j->forms.v[i].n_bytes);
 	for (size_t i = 0; i < j->n_members; i++)
 		n += index_worth(&j->members[i]);
 	buf_put_le(b, n, 8);
@@ -101,29 +92,22 @@ bool concat_index_may_be(const char *path)
  * meanwhile. */
 static int write_beside(const char *path, const struct buf *b, struct err *e)
 {
-	struct buf tmp;
-	int rc = 0, fd;
+	auto_free char *tmp = NULL;
+	int rc, fd;
 
 	if (!concat_index_may_be(path))
 		return err_set(e, -EEXIST, "'%s' exists and is not an index file", path);
-	buf_init(&tmp, (size_t)64 << 10);
-	buf_printf(&tmp, "%s.XXXXXX%c", path, '\0');
-	if (!buf_ok(&tmp)) {
-		buf_release(&tmp);
-		return err_set(e, -ENAMETOOLONG, "its name is too long");
-	}
-	fd = mkostemp((char *)tmp.data, O_CLOEXEC);
+	tmp = str_printf("%s.XXXXXX", path);
+	if (!tmp)
+		return err_nomem(e);
+	fd = mkostemp(tmp, O_CLOEXEC);
 	if (fd < 0)
+		return err_sys(e, errno, "'%s'", path);
+	rc = io_pwrite(fd, b->data, b->len, 0, e);
+	if ((close(fd) < 0 || (rc == 0 && rename(tmp, path) < 0)) && rc == 0)
 		rc = err_sys(e, errno, "'%s'", path);
-	if (rc == 0)
-		rc = io_pwrite(fd, b->data, b->len, 0, e);
-	if (fd >= 0 && close(fd) < 0 && rc == 0)
-		rc = err_sys(e, errno, "'%s'", path);
-	if (rc == 0 && rename((char *)tmp.data, path) < 0)
-		rc = err_sys(e, errno, "'%s'", path);
-	if (rc < 0 && fd >= 0)
-		(void)unlink((char *)tmp.data);
-	buf_release(&tmp);
+	if (rc < 0)
+		(void)unlink(tmp);
 	return rc;
 }
 
@@ -166,34 +150,17 @@ void concat_index_save(struct concat *j)
 
 /* ---- reading ---- */
 
-static const char *index_get_text(struct slice *s)
-{
-	uint64_t n = rd_le64(s);
-	const char *p;
-
-	if (n == 0 || n > s->len) {
-		s->bad = true;
-		return "";
-	}
-	p = (const char *)rd_bytes(s, (size_t)n);
-	if (!p || p[n - 1] != '\0' || strlen(p) != n - 1) {
-		s->bad = true;
-		return "";
-	}
-	return p;
-}
-
 /* get_forms - numbers of this file's forms are those of the table: it is empty. */
 static bool get_forms(struct concat *j, struct slice *s)
 {
 	uint64_t n = rd_le64(s);
 
 	for (uint64_t i = 0; i < n && slice_ok(s); i++) {
-		uint64_t len = rd_le64(s);
-		const uint8_t *p = len <= s->len ? rd_bytes(s, (size_t)len) : NULL;
+		struct slice form = concat_get_blob(s);
 		uint32_t number;
 
-		if (!p || concat_intern(&j->forms, p, (size_t)len, &number, NULL) < 0 ||
+		if (!slice_ok(s) ||
+		    concat_intern(&j->forms, form.p, form.len, &number, NULL) < 0 ||
 		    number != i)
 			return false;
 	}
@@ -203,20 +170,11 @@ static bool get_forms(struct concat *j, struct slice *s)
 /* index_by_path - the member of that name; NULL: none. Members are in natural order. */
 static struct concat_member *index_by_path(const struct concat *j, const char *path)
 {
-	size_t low = 0, high = j->n_members;
+	auto_free char *own = strdup(path);
+	const struct concat_member key = {.path = own};
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		int c = concat_natural(j->members[mid].path, path);
-
-		if (c == 0)
-			return &j->members[mid];
-		if (c < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return NULL;
+	return own ? bsearch(&key, j->members, j->n_members, sizeof(key), concat_by_name)
+		   : NULL;
 }
 
 /* index_fits - check that a member's numbers, which may be hostile, are those of one dataset. */
@@ -245,40 +203,31 @@ static bool index_fits(const struct concat *j, const struct concat_member *m)
 /* get_known - what the file says of one member, into *m. */
 static void get_known(struct slice *s, struct concat_member *m)
 {
-	const uint8_t *p;
-	uint64_t n;
+	struct slice coord;
 
 	m->len = rd_le64(s);
 	m->others = rd_le64(s);
 	m->n_forms = rd_le32(s);
-	if (m->n_forms > s->len / 4) {
-		s->bad = true;
+	s->bad = s->bad || m->n_forms > s->len / 4;
+	if (!slice_ok(s))
 		return;
-	}
 	m->forms = alloc_array(m->n_forms, sizeof(*m->forms));
 	for (uint32_t i = 0; m->forms && i < m->n_forms; i++)
 		m->forms[i] = rd_le32(s);
 	m->coord_form = rd_le32(s);
-	n = rd_le64(s);
-	p = n <= s->len ? rd_bytes(s, (size_t)n) : NULL;
-	if (!m->forms || (n > 0 && !p)) {
+	coord = concat_get_blob(s);
+	m->coord = alloc_array(coord.len, 1);
+	if (!m->forms || !m->coord)
 		s->bad = true;
-		return;
-	}
-	m->coord = alloc_array((size_t)n, 1);
-	if (!m->coord) {
-		s->bad = true;
-		return;
-	}
-	if (n > 0)
-		memcpy(m->coord, p, (size_t)n);
-	m->n_coord = (size_t)n;
+	else if (coord.len > 0)
+		memcpy(m->coord, coord.p, coord.len);
+	m->n_coord = coord.len;
 }
 
 static void get_member(struct concat *j, struct slice *s)
 {
 	struct concat_member known = {.path = NULL}, *m;
-	const char *path = index_get_text(s);
+	const char *path = concat_get_text(s);
 
 	known.id.dev = rd_le64(s);
 	known.id.ino = rd_le64(s);
@@ -290,7 +239,7 @@ static void get_member(struct concat *j, struct slice *s)
 	get_known(s, &known);
 	m = slice_ok(s) ? index_by_path(j, path) : NULL;
 	if (!m || m->known || !concat_id_same(&m->id, &known.id) || !index_fits(j, &known)) {
-		concat_member_release(&known);
+		concat_member_forget(&known);
 		return;
 	}
 	known.path = m->path;
@@ -325,28 +274,14 @@ bool concat_index_parse(struct concat *j, const uint8_t *data, size_t len)
 	if (len < HEAD || memcmp(rd_bytes(&s, 8), MAGIC, 8) != 0)
 		return false;
 	sum = rd_le32(&s);
-	if (codec_crc32c_sum(0, s.p, s.len) != sum || strcmp(index_get_text(&s), j->dim) != 0 ||
-	    rd_u8(&s) != j->opts.equal || !slice_ok(&s) || !get_forms(j, &s))
+	if (codec_crc32c_sum(0, s.p, s.len) != sum ||
+	    strcmp(concat_get_text(&s), j->dim) != 0 || rd_u8(&s) != j->opts.equal ||
+	    !slice_ok(&s) || !get_forms(j, &s))
 		return false;
 	n = rd_le64(&s);
 	for (uint64_t i = 0; i < n && slice_ok(&s); i++)
 		get_member(j, &s);
 	return slice_ok(&s) && s.len == 0;
-}
-
-/* forget_all - a file that turned out to be damaged said nothing. */
-static void forget_all(struct concat *j)
-{
-	for (size_t i = 0; i < j->n_members; i++) {
-		struct concat_member *m = &j->members[i];
-
-		free(m->forms);
-		free(m->coord);
-		*m = (struct concat_member){.path = m->path,
-					    .id = m->id,
-					    .rank = m->rank,
-					    .coord_form = CONCAT_NONE};
-	}
 }
 
 void concat_index_drop(struct concat *j)
@@ -368,13 +303,12 @@ void concat_index_load(struct concat *j)
 	if (!data)
 		return;
 	if (!concat_index_parse(j, data, len)) {
-		forget_all(j);
+		for (size_t i = 0; i < j->n_members; i++)
+			concat_member_forget(&j->members[i]);
 		log_info("the index of '%s' belongs to another join or is damaged: it is "
 			 "rebuilt",
 			 concat_name(j->pattern));
 		return;
 	}
-	j->index_dirty = false;
-	for (size_t i = 0; i < j->n_members; i++)
-		j->index_dirty |= !j->members[i].known && !j->members[i].id.dir;
+	j->index_dirty = !all_known(j);
 }

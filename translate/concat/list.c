@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* list.c - which files a pattern names, in the order that people give names. */
+#include "base/core/str.h"
 #include "base/core/utf8.h"
 #include "translate/concat/concat_int.h"
 
@@ -36,20 +37,15 @@ char *concat_folder(const char *pattern)
 	return dir;
 }
 
-static bool concat_list_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 /* concat_list_number - behind the digits at *p; *ret_start: behind leading zeros. */
 static size_t concat_list_number(const char **p, const char **ret_start)
 {
 	const char *s = *p;
 
-	while (*s == '0' && concat_list_digit(s[1]))
+	while (*s == '0' && str_digit(s[1]))
 		s++;
 	*ret_start = s;
-	while (concat_list_digit(*s))
+	while (str_digit(*s))
 		s++;
 	*p = s;
 	return (size_t)(s - *ret_start);
@@ -64,7 +60,7 @@ int concat_natural(const char *a, const char *b)
 		size_t n, m;
 		int c;
 
-		if (!concat_list_digit(*a) || !concat_list_digit(*b)) {
+		if (!str_digit(*a) || !str_digit(*b)) {
 			if (*a != *b)
 				return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
 			a++;
@@ -82,7 +78,7 @@ int concat_natural(const char *a, const char *b)
 	return strcmp(whole_a, whole_b);
 }
 
-static int concat_list_by_name(const void *a, const void *b)
+int concat_by_name(const void *a, const void *b)
 {
 	const struct concat_member *x = a, *y = b;
 
@@ -214,7 +210,7 @@ int concat_list(const struct concat *j, struct concat_member **ret, size_t *ret_
 	else
 		rc = concat_list_list_dir(j, pattern, &l, e);
 	if (rc == 0 && l.n > 1)
-		qsort(l.v, l.n, sizeof(*l.v), concat_list_by_name);
+		qsort(l.v, l.n, sizeof(*l.v), concat_by_name);
 	if (rc == 0)
 		rc = identify(&l, e);
 	if (rc < 0) {
@@ -245,17 +241,19 @@ bool concat_id_same(const struct concat_id *a, const struct concat_id *b)
 	       a->ctime_s == b->ctime_s && a->ctime_ns == b->ctime_ns && a->dir == b->dir;
 }
 
-void concat_member_release(struct concat_member *m)
+void concat_member_forget(struct concat_member *m)
 {
-	free(m->path);
 	free(m->forms);
 	free(m->coord);
-	*m = (struct concat_member){.path = NULL};
+	*m = (struct concat_member){
+		.path = m->path, .id = m->id, .rank = m->rank, .coord_form = CONCAT_NONE};
 }
 
 void concat_members_free(struct concat_member *v, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		concat_member_release(&v[i]);
+	for (size_t i = 0; i < n; i++) {
+		concat_member_forget(&v[i]);
+		free(v[i].path);
+	}
 	free(v);
 }

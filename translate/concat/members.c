@@ -25,82 +25,52 @@ static int members_changed(struct concat *j, const struct concat_member *m, stru
 	return err_set(e, -ESTALE, "'%s' changed since it was joined", concat_name(m->path));
 }
 
+int concat_verify(struct concat *j, const struct concat_member *m, struct source *s,
+		  uint32_t *ret, struct err *e)
+{
+	struct buf b;
+	uint32_t n = 0, found = 0;
+	bool twice, ok = true;
+
+	buf_init(&b, PTRDIFF_MAX);
+	for (uint32_t k = 0; k < s->ds.n_arrays && ok; k++) {
+		buf_clear(&b);
+		if (concat_describe(&s->ds, k, j->dim, &b, &twice) == CONCAT_NONE)
+			continue;
+		ok = buf_ok(&b);
+		n++;
+		for (uint32_t i = 0; i < m->n_forms && ok; i++) {
+			const struct concat_form *f = &j->forms.v[m->forms[i]];
+
+			if (f->n_bytes != b.len || memcmp(f->bytes, b.data, b.len) != 0)
+				continue;
+			found++;
+			if (ret)
+				ret[i] = k;
+		}
+	}
+	buf_release(&b);
+	if (!ok)
+		return err_nomem(e);
+	if (found == m->n_forms && (ret || n == found))
+		return 0;
+	concat_index_drop(j); /* the file is the same by all that can be seen of it */
+	return members_changed(j, m, e);
+}
+
 /* members_map - which array of the member each joined one is; they must be what they were. */
 static int members_map(struct concat *j, const struct concat_member *m, struct concat_opened *o,
 		       struct err *e)
 {
-	const struct dataset *ds = &o->source->ds;
-	struct buf b;
-	uint32_t found = 0, want = 0;
-	int rc = 0;
+	auto_free uint32_t *found = alloc_array(m->n_forms, sizeof(*found));
+	int rc;
 
 	o->arrays = alloc_array(j->base.ds.n_arrays, sizeof(*o->arrays));
-	if (!o->arrays)
+	if (!o->arrays || !found)
 		return err_nomem(e);
-	buf_init(&b, PTRDIFF_MAX);
-	for (uint32_t i = 0; i < j->base.ds.n_arrays; i++) {
-		o->arrays[i] = CONCAT_NONE;
-		want += j->arrays[i].joined;
-	}
-	for (uint32_t k = 0; k < ds->n_arrays && rc == 0; k++) {
-		bool twice;
-
-		buf_clear(&b);
-		if (concat_describe(ds, k, j->dim, &b, &twice) == CONCAT_NONE)
-			continue;
-		if (!buf_ok(&b)) {
-			rc = err_nomem(e);
-			break;
-		}
-		for (uint32_t i = 0; i < j->base.ds.n_arrays; i++) {
-			const struct concat_form *f;
-
-			if (!j->arrays[i].joined || o->arrays[i] != CONCAT_NONE)
-				continue;
-			f = &j->forms.v[m->forms[j->arrays[i].slot]];
-			if (f->n_bytes != b.len || memcmp(f->bytes, b.data, b.len) != 0)
-				continue;
-			o->arrays[i] = k;
-			found++;
-			break;
-		}
-	}
-	buf_release(&b);
-	if (rc == 0 && found != want) {
-		concat_index_drop(j); /* the file is the same by all that can be seen of it */
-		rc = members_changed(j, m, e);
-	}
-	return rc;
-}
-
-int concat_verify(struct concat *j, const struct concat_member *m, struct source *s,
-		  struct err *e)
-{
-	struct buf b;
-	uint32_t n = 0;
-	int rc = 0;
-
-	buf_init(&b, PTRDIFF_MAX);
-	for (uint32_t k = 0; k < s->ds.n_arrays && rc == 0; k++) {
-		uint32_t form, i = 0;
-		bool twice;
-
-		buf_clear(&b);
-		if (concat_describe(&s->ds, k, j->dim, &b, &twice) == CONCAT_NONE)
-			continue;
-		rc = buf_ok(&b) ? concat_intern(&j->forms, b.data, b.len, &form, e)
-				: err_nomem(e);
-		while (rc == 0 && i < m->n_forms && m->forms[i] != form)
-			i++;
-		n++;
-		if (rc == 0 && i == m->n_forms)
-			n = CONCAT_NONE - s->ds.n_arrays; /* never as many as there are */
-	}
-	buf_release(&b);
-	if (rc == 0 && n != m->n_forms) {
-		concat_index_drop(j);
-		rc = members_changed(j, m, e);
-	}
+	rc = concat_verify(j, m, o->source, found, e);
+	for (uint32_t i = 0; i < j->base.ds.n_arrays && rc == 0; i++)
+		o->arrays[i] = j->arrays[i].joined ? found[j->arrays[i].slot] : CONCAT_NONE;
 	return rc;
 }
 

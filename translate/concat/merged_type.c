@@ -60,6 +60,16 @@ static bool text_same(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+/* check_text - that an attribute is as in the first file. */
+static int check_text(const char *name, const struct concat_form *f, const char *is,
+		      const char *first, const char *rest, struct err *e)
+{
+	if (text_same(is, first))
+		return 0;
+	return err_set(e, -EINVAL, "'%s' of '%s' is '%s', not '%s' as in the first file%s",
+		       name, f->path, is ? is : "(none)", first ? first : "(none)", rest);
+}
+
 static bool merged_type_blob_same(const struct slice *a, const struct slice *b)
 {
 	return a->len == b->len && (a->len == 0 || memcmp(a->p, b->p, a->len) == 0);
@@ -166,6 +176,8 @@ static bool enum_same(const struct concat_form *a, const struct concat_form *b)
 static int decide_plain(const struct concat_form *const *v, size_t n, struct concat_goal *ret,
 			struct concat_conv *convs, size_t *ret_at, struct err *e)
 {
+	int rc;
+
 	ret->type = v[0]->type;
 	for (size_t i = 0; i < n; i++) {
 		*ret_at = i;
@@ -179,11 +191,9 @@ static int decide_plain(const struct concat_form *const *v, size_t n, struct con
 				       "'_FillValue' of '%s' differs from the first file, and "
 				       "no other value marks missing data",
 				       v[i]->path);
-		if (!text_same(v[0]->units, v[i]->units))
-			return err_set(e, -EINVAL,
-				       "'units' of '%s' is '%s', not '%s' as in the first file",
-				       v[i]->path, v[i]->units ? v[i]->units : "(none)",
-				       v[0]->units ? v[0]->units : "(none)");
+		rc = check_text("units", v[i], v[i]->units, v[0]->units, "", e);
+		if (rc < 0)
+			return rc;
 		convs[i] = (struct concat_conv){
 			.same = true, .from = v[i]->type, .to = v[0]->type};
 	}
@@ -303,20 +313,19 @@ static int find_shifts(struct numbers *x, const struct concat_goal *like,
 
 static int check_units(const struct numbers *x, size_t *ret_at, struct err *e)
 {
-	for (size_t i = 0; i < x->n; i++) {
+	const struct concat_form *first = x->v[0];
+	int rc = 0;
+
+	for (size_t i = 0; i < x->n && rc == 0; i++) {
+		const struct concat_form *f = x->v[i];
+
 		*ret_at = i;
-		if (!text_same(x->v[0]->units, x->v[i]->units))
-			return err_set(e, -EINVAL,
-				       "'units' of '%s' is '%s', not '%s' as in the first file: "
-				       "they are not converted",
-				       x->v[i]->path, x->v[i]->units ? x->v[i]->units : "(none)",
-				       x->v[0]->units ? x->v[0]->units : "(none)");
-		if (!text_same(x->v[0]->calendar, x->v[i]->calendar))
-			return err_set(e, -EINVAL,
-				       "'calendar' of '%s' differs from the first file",
-				       x->v[i]->path);
+		rc = check_text("units", f, f->units, first->units, ": they are not converted",
+				e);
+		if (rc == 0)
+			rc = check_text("calendar", f, f->calendar, first->calendar, "", e);
 	}
-	return 0;
+	return rc;
 }
 
 /* widest - the type that holds all, of packed numbers what they are unpacked to. */
@@ -401,12 +410,9 @@ int concat_decide(struct arena *arena, const struct concat_form *const *v, size_
 		*ret_at = i;
 		numbers = numbers && value_is_number(&v[i]->type);
 		rc = check_shape(v[0], v[i], e);
-		if (rc == 0 && !text_same(v[0]->grid_mapping, v[i]->grid_mapping))
-			rc = err_set(e, -EINVAL,
-				     "'grid_mapping' of '%s' is '%s', not '%s' as in the first "
-				     "file",
-				     v[i]->path, v[i]->grid_mapping ? v[i]->grid_mapping : "",
-				     v[0]->grid_mapping ? v[0]->grid_mapping : "");
+		if (rc == 0)
+			rc = check_text("grid_mapping", v[i], v[i]->grid_mapping,
+					v[0]->grid_mapping, "", e);
 		if (rc == 0 && !enum_same(v[0], v[i]))
 			rc = err_set(e, -EINVAL,
 				     "'%s' is an enumeration whose names or values differ from "

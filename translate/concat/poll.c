@@ -80,20 +80,25 @@ static int poll_decide(struct concat *j, uint64_t digest, bool all_kept, struct 
 	return 0;
 }
 
-/* poll_open - the id of a directory does not reflect its contents: check the open members. */
-static int poll_open(struct concat *j, struct err *e)
+/* next_open - an open member, in turn; CONCAT_NONE: there is none. */
+static uint32_t next_open(struct concat *j)
+{
+	uint32_t member;
+	LOCK_SCOPE(&j->lock);
+
+	if (j->n_open == 0)
+		return CONCAT_NONE;
+	member = j->open_list[j->poll_at++ % j->n_open];
+	return j->slots[member].state == CONCAT_OPEN ? member : CONCAT_NONE;
+}
+
+/* poll_dir - the id of a directory does not reflect its contents: ask it. One that is closed is
+ * opened, which compares it with the joined one. */
+static int poll_dir(struct concat *j, uint32_t member, struct err *e)
 {
 	const struct concat_opened *at;
-	uint32_t member = CONCAT_NONE;
-	int rc = 0;
+	int rc;
 
-	(void)pthread_mutex_lock(&j->lock);
-	if (j->n_open > 0) {
-		member = j->open_list[j->poll_at++ % j->n_open];
-		if (j->slots[member].state != CONCAT_OPEN)
-			member = CONCAT_NONE;
-	}
-	(void)pthread_mutex_unlock(&j->lock);
 	if (member == CONCAT_NONE || !j->members[member].id.dir)
 		return 0;
 	rc = concat_take(j, member, &at, e);
@@ -101,22 +106,6 @@ static int poll_open(struct concat *j, struct err *e)
 		rc = source_poll(at->source, e);
 		concat_give(j, member);
 	}
-	return rc == -ESTALE ? rc : 0;
-}
-
-/* poll_dir - open one member in turn that is a directory and not open, which compares it with the
- * joined one. */
-static int poll_dir(struct concat *j, struct err *e)
-{
-	const struct concat_opened *at;
-	uint32_t member = (uint32_t)(j->dir_at++ % j->n_members);
-	int rc;
-
-	if (!j->members[member].id.dir)
-		return 0;
-	rc = concat_take(j, member, &at, e);
-	if (rc == 0)
-		concat_give(j, member);
 	return rc == -ESTALE ? rc : 0;
 }
 
@@ -149,8 +138,8 @@ static int poll_some(struct concat *j, struct err *e)
 	int rc = poll_files(j, e);
 
 	if (rc == 0)
-		rc = poll_open(j, e);
-	return rc == 0 ? poll_dir(j, e) : rc;
+		rc = poll_dir(j, next_open(j), e);
+	return rc == 0 ? poll_dir(j, (uint32_t)(j->dir_at++ % j->n_members), e) : rc;
 }
 
 /* may_list - whether the pattern may name other files than the last time. Names that come and go

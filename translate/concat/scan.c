@@ -57,9 +57,8 @@ static int describe_all(struct concat *j, struct source *s, struct described *d,
 				      s->ds.arrays[i].name);
 			break;
 		}
-		(void)pthread_mutex_lock(lock);
+		LOCK_SCOPE(lock);
 		rc = concat_intern(&j->forms, b.data, b.len, &d[n].form, e);
-		(void)pthread_mutex_unlock(lock);
 		d[n++].array = i;
 	}
 	buf_release(&b);
@@ -207,18 +206,6 @@ static bool is_young(const struct concat_id *id)
 	return id->mtime_s + YOUNG_S >= clock_wall().tv_sec;
 }
 
-/* scan_forget - drop the information on a member that turned out to be unusable. */
-static void scan_forget(struct concat_member *m)
-{
-	free(m->forms);
-	free(m->coord);
-	m->forms = NULL;
-	m->coord = NULL;
-	m->n_forms = 0;
-	m->n_coord = 0;
-	m->coord_form = CONCAT_NONE;
-}
-
 static int scan_member(struct concat *j, struct concat_member *m, pthread_mutex_t *lock,
 		       struct err *e)
 {
@@ -236,7 +223,7 @@ static int scan_member(struct concat *j, struct concat_member *m, pthread_mutex_
 		rc = source_check(s, e);
 	source_close(s);
 	if (rc < 0) {
-		scan_forget(m);
+		concat_member_forget(m);
 		return err_wrap(e, rc, "'%s'", concat_name(m->path));
 	}
 	m->known = true;

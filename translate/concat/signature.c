@@ -23,17 +23,25 @@ static bool of_enum(const char *name)
 
 /* ---- writing ---- */
 
-static void put_blob(struct buf *b, const void *p, size_t n)
+void concat_put_blob(struct buf *b, const void *p, size_t n)
 {
 	buf_put_le(b, n, 8);
 	if (n > 0)
 		buf_put(b, p, n);
 }
 
-/* signature_put_text - with its NUL, so that it can be used where it is. */
-static void signature_put_text(struct buf *b, const char *s)
+void concat_put_text(struct buf *b, const char *s)
 {
-	put_blob(b, s, strlen(s) + 1);
+	concat_put_blob(b, s, strlen(s) + 1);
+}
+
+/* put_buf - what another buffer has, which is released. */
+static void put_buf(struct buf *b, struct buf *own)
+{
+	concat_put_blob(b, own->data, own->len);
+	if (!buf_ok(own))
+		buf_fail(b, own);
+	buf_release(own);
 }
 
 static void signature_put_type(struct buf *b, const struct dtype *t, unsigned depth)
@@ -45,7 +53,7 @@ static void signature_put_type(struct buf *b, const struct dtype *t, unsigned de
 	for (uint32_t i = 0; i < t->n_fields && depth < DEPTH_MAX; i++) {
 		const struct dt_field *f = &t->fields[i];
 
-		signature_put_text(b, f->name);
+		concat_put_text(b, f->name);
 		buf_put_le32(b, f->offset);
 		buf_put_le32(b, f->rank);
 		for (uint32_t d = 0; d < f->rank; d++)
@@ -56,17 +64,13 @@ static void signature_put_type(struct buf *b, const struct dtype *t, unsigned de
 		signature_put_type(b, t->base, depth + 1);
 }
 
-/* put_sized - what fn appends, after its length. */
 static void put_type_blob(struct buf *b, const struct dtype *t)
 {
 	struct buf own;
 
 	buf_init(&own, b->max);
 	signature_put_type(&own, t, 0);
-	put_blob(b, own.data, own.len);
-	if (!buf_ok(&own))
-		buf_fail(b, &own);
-	buf_release(&own);
+	put_buf(b, &own);
 }
 
 /* has_level - filters whose parameters only say how hard a writer tried: readers need none. */
@@ -88,27 +92,24 @@ static void signature_put_chain(struct buf *b, const struct codec_chain *chain)
 		for (uint32_t k = 0; k < chain->specs[i].n_params; k++)
 			buf_put_le32(&own, chain->specs[i].params[k]);
 		if (chain->specs[i].h5_id == 0) /* a codec that only has a name */
-			signature_put_text(&own, chain->specs[i].name);
+			concat_put_text(&own, chain->specs[i].name);
 	}
-	put_blob(b, own.data, own.len);
-	if (!buf_ok(&own))
-		buf_fail(b, &own);
-	buf_release(&own);
+	put_buf(b, &own);
 }
 
 static void put_attr(struct buf *b, const struct ds_attr *a)
 {
-	signature_put_text(b, a->name);
+	concat_put_text(b, a->name);
 	buf_putc(b, (char)a->type.kind);
 	buf_put_le32(b, a->type.size);
 	buf_put_le(b, a->n, 8);
 	if (a->strings) {
 		buf_putc(b, 1);
 		for (uint64_t i = 0; i < a->n; i++)
-			put_blob(b, a->strings[i].s, a->strings[i].len);
+			concat_put_blob(b, a->strings[i].s, a->strings[i].len);
 	} else {
 		buf_putc(b, 0);
-		put_blob(b, a->data, (size_t)a->n * a->type.size);
+		concat_put_blob(b, a->data, (size_t)a->n * a->type.size);
 	}
 }
 
@@ -211,10 +212,7 @@ uint32_t concat_describe(const struct dataset *ds, uint32_t array, const char *d
 	buf_init(&path, b->max);
 	ds_array_path(ds, array, &path);
 	buf_putc(&path, '\0');
-	put_blob(b, path.data, path.len);
-	if (!buf_ok(&path))
-		buf_fail(b, &path);
-	buf_release(&path);
+	put_buf(b, &path);
 	buf_putc(b, (char)a->type.kind);
 	buf_putc(b, (char)a->type.big_endian);
 	buf_put_le32(b, a->type.size);
@@ -226,21 +224,21 @@ uint32_t concat_describe(const struct dataset *ds, uint32_t array, const char *d
 	for (uint32_t d = 0; d < a->rank; d++) {
 		buf_put_le(b, a->shape[d], 8);
 		buf_put_le(b, a->chunk[d], 8);
-		signature_put_text(b, ds->dims[a->dims[d]].name);
+		concat_put_text(b, ds->dims[a->dims[d]].name);
 	}
 	put_type_blob(b, &a->type);
 	signature_put_chain(b, &a->chain);
 	if (dt_is_vlen(&a->type))
-		put_blob(b, a->fill_text.s, a->fill_text.len);
+		concat_put_blob(b, a->fill_text.s, a->fill_text.len);
 	else
-		put_blob(b, a->fill, a->type.size);
+		concat_put_blob(b, a->fill, a->type.size);
 	signature_put_attrs(b, ds, array);
 	return axis;
 }
 
 /* ---- reading ---- */
 
-static struct slice get_blob(struct slice *s)
+struct slice concat_get_blob(struct slice *s)
 {
 	uint64_t n = rd_le64(s);
 	const uint8_t *p;
@@ -253,9 +251,9 @@ static struct slice get_blob(struct slice *s)
 	return slice_of(p, p ? (size_t)n : 0);
 }
 
-static const char *signature_get_text(struct slice *s)
+const char *concat_get_text(struct slice *s)
 {
-	struct slice t = get_blob(s);
+	struct slice t = concat_get_blob(s);
 
 	if (t.len == 0 || t.p[t.len - 1] != '\0' || strlen((const char *)t.p) != t.len - 1) {
 		s->bad = true;
@@ -305,7 +303,7 @@ static int get_strings(struct arena *arena, struct slice *s, struct ds_attr *a)
 	if (!strings)
 		return -ENOMEM;
 	for (uint64_t i = 0; i < a->n; i++) {
-		struct slice t = get_blob(s);
+		struct slice t = concat_get_blob(s);
 
 		strings[i] = (struct ds_text){.s = (const char *)t.p, .len = t.len};
 	}
@@ -318,14 +316,14 @@ static int get_attr(struct arena *arena, struct slice *s, struct ds_attr *a)
 	struct slice data;
 	uint64_t bytes;
 
-	a->name = signature_get_text(s);
+	a->name = concat_get_text(s);
 	get_type(s, &a->type, false);
 	a->type.big_endian = HOST_BIG_ENDIAN;
 	a->n = rd_le64(s);
 	a->rank = a->n == 1 ? 0 : 1;
 	if (rd_u8(s) == 1)
 		return get_strings(arena, s, a);
-	data = get_blob(s);
+	data = concat_get_blob(s);
 	if (ckd_mul(&bytes, a->n, (uint64_t)a->type.size) || bytes != data.len)
 		s->bad = true;
 	a->data = data.p;
@@ -389,7 +387,7 @@ static int get_dims(struct arena *arena, struct slice *s, struct concat_form *f)
 	for (uint32_t d = 0; d < f->rank; d++) {
 		shape[d] = rd_le64(s);
 		chunk[d] = rd_le64(s);
-		dims[d] = signature_get_text(s);
+		dims[d] = concat_get_text(s);
 		s->bad = s->bad || chunk[d] == 0;
 	}
 	f->shape = shape;
@@ -407,16 +405,16 @@ static int signature_parse(struct arena *arena, const uint8_t *bytes, size_t n,
 	int rc;
 
 	*f = (struct concat_form){.bytes = bytes, .n_bytes = n};
-	f->path = signature_get_text(&s);
+	f->path = concat_get_text(&s);
 	get_type(&s, &f->type, true);
 	access = rd_u8(&s);
 	f->uniform = rd_u8(&s) == 1;
 	f->unreadable = rd_u8(&s) == 1;
 	f->access = access <= DS_VARIABLE ? (enum ds_access)access : DS_CONVERT;
 	rc = get_dims(arena, &s, f);
-	f->type_bytes = get_blob(&s);
-	f->chain = get_blob(&s);
-	f->fill = get_blob(&s);
+	f->type_bytes = concat_get_blob(&s);
+	f->chain = concat_get_blob(&s);
+	f->fill = concat_get_blob(&s);
 	if (!dt_is_vlen(&f->type) && f->fill.len != f->type.size)
 		s.bad = true;
 	if (rc == 0)

@@ -59,5 +59,3 @@ void ds_notes_release(struct ds_notes *n)
 	free(n->v);
 	*n = (struct ds_notes){0};
 }
-
-/* ---- members ---- */

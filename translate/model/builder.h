@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* builder.h - parts of a dataset model that every source builds in the same way: its notes, and the
- * lists of the members of its groups. */
+XX
 #ifndef TRANSLATE_MODEL_BUILDER_H
 #define TRANSLATE_MODEL_BUILDER_H
 

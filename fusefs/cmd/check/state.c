@@ -50,10 +50,9 @@ int check_state_save(struct check *c, const char *path, struct check_at at, uint
 	struct buf text;
 	int rc = 0;
 
-	if (asprintf(&tmp, "%s.new", path) < 0) {
-		tmp = NULL;
+	tmp = str_printf("%s.new", path);
+	if (!tmp)
 		return err_nomem(e);
-	}
 	buf_init(&text, STATE_MAX);
 	(void)pthread_mutex_lock(&c->lock);
 	check_state_print(c, at, taken, same, &text);

@@ -26,16 +26,13 @@ static char *in_directory(const struct cfg *cfg)
 {
 	const char *name = strrchr(cfg->source, '/');
 	size_t n = strlen(cfg->out), m;
-	char *ret;
 
 	name = name ? name + 1 : cfg->source;
 	m = strcspn(name, ".*?[");
 	while (n > 1 && cfg->out[n - 1] == '/')
 		n--;
-	if (asprintf(&ret, "%.*s/%.*s.zarr", (int)n, cfg->out, m ? (int)m : 4,
-		     m ? name : "copy") < 0)
-		return NULL;
-	return ret;
+	return str_printf("%.*s/%.*s.zarr", (int)n, cfg->out, m ? (int)m : 4,
+			  m ? name : "copy");
 }
 
 /* may_replace_dir - a directory is replaced only if it is a dataset or empty. */
@@ -242,9 +239,11 @@ int convert_place_open(const char *path, bool force, struct convert_place *ret, 
 		rc = err_sys(e, errno, "'%s', the directory of the copy", dir);
 	else if (!force && fstatat(p.parent, p.name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		rc = there_already(path, &st, e);
-	if (rc == 0 && (asprintf(&p.tmp, ".%s.nczarrfs-copy", p.name) < 0 ||
-			asprintf(&p.state, ".%s.nczarrfs-copy.state", p.name) < 0))
-		rc = err_nomem(e);
+	if (rc == 0) {
+		p.tmp = str_printf(".%s.nczarrfs-copy", p.name);
+		p.state = str_printf(".%s.nczarrfs-copy.state", p.name);
+		rc = p.tmp && p.state ? 0 : err_nomem(e);
+	}
 	if (rc == 0)
 		rc = take_lock(&p, path, e);
 	if (rc < 0)
@@ -345,10 +344,9 @@ int convert_place_apart(const char *source, const char *path, struct err *e)
 	real = realpath(dir, NULL);
 	if (!from || !real)
 		return 0; /* opening them reports the error */
-	if (asprintf(&to, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name) < 0) {
-		to = NULL;
+	to = str_printf("%s/%s", strcmp(real, "/") == 0 ? "" : real, name);
+	if (!to)
 		return err_nomem(e);
-	}
 	there = realpath(to, NULL); /* a link to the source is the source */
 	if (fs_below(from, to) || (there && fs_below(from, there)))
 		return err_set(

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* to_s3.c - a copy in an object store: chunks first, then metadata, the root's last, so that a
  * reader finds no dataset before it is complete. */
+#include "base/core/str.h"
 #include "fusefs/cmd/convert/convert_int.h"
 
 #include <errno.h>
@@ -60,10 +61,9 @@ static int nameless(struct err *e)
 	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (fd >= 0)
 		return fd;
-	if (asprintf(&name, "%s/nczarrfs-XXXXXX", dir) < 0) {
-		name = NULL;
+	name = str_printf("%s/nczarrfs-XXXXXX", dir);
+	if (!name)
 		return err_nomem(e);
-	}
 	fd = mkostemp(name, O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(e, errno, "a temporary file in '%s'", dir);

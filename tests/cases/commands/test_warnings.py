@@ -96,6 +96,28 @@ def test_no_such_dimension(t):
             assert warnings(m) == ([want] if want else []), m.messages()
 
 
+def test_no_such_dimension_of_several(t):
+    """Other datasets of a directory may have it: a warning needs a name that is nearly the same."""
+    top = folder(t)
+    make(top + "/a.nc")
+    for rule, want in (("tme=4", f"-o chunks: no dimension 'tme' in '{top}/a.nc': did you mean "
+                        "'time'?"), ("zzz=4", None), ("ti=4", None), ("time=2", None)):
+        with t.mount(top, "rw", "chunks=" + rule, foreground=True) as m:
+            os.listdir(m.path + "/a.zarr")
+            assert warnings(m) == ([want] if want else []), m.messages()
+
+
+def test_not_a_directory(t):
+    """Only arguments that are swapped are called so."""
+    make(t.path("a.nc"))
+    make(t.path("b.nc"))
+    os.mkdir(t.path("empty"))
+    for source, want in (("b.nc", "name an empty directory"),
+                         ("empty", "write nczarrfs SOURCE MOUNTPOINT, in this order")):
+        status, out, err = t.run(t.binary, t.path(source), t.path("a.nc"))
+        assert status == 1 and f"'{t.path('a.nc')}': not a directory: {want}" in err, err
+
+
 def test_rule_for_no_variable_rw(t):
     """A writable mount warns as well; rules of an empty dataset are for new variables."""
     with netCDF4.Dataset(t.path("a.nc"), "w") as d:
