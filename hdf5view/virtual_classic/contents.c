@@ -69,6 +69,18 @@ static int contents_leave(struct contents *c, uint32_t i, const char *why, struc
 	return nc_note(c->m, 0, i, "left out: %s", why) < 0 ? err_nomem(e) : 0;
 }
 
+/* contents_fits - whether all values of an array, with the lengths of its dimensions, are below 2^62
+ * bytes. */
+static bool contents_fits(const struct contents *c, const struct ds_array *a)
+{
+	uint64_t n = a->type.kind == DT_STRING ? a->type.size : 8;
+
+	for (uint32_t d = 0; d < a->rank; d++)
+		if (ckd_mul(&n, n, u64_max(c->m->dims[a->dims[d]].len, 1)) || n > INT64_MAX / 2)
+			return false;
+	return true;
+}
+
 /* contents_unfit - why an array is not in the file, whatever its dimensions are; NULL: it is. */
 static const char *contents_unfit(const struct contents *c, const struct ds_array *a)
 {
@@ -83,7 +95,7 @@ static const char *contents_unfit(const struct contents *c, const struct ds_arra
 	for (uint32_t d = 0; d < a->rank; d++)
 		if (c->ds->dims[a->dims[d]].group != 0)
 			return "one of its dimensions is not in the root group";
-	return NULL;
+	return contents_fits(c, a) ? NULL : "it has more values than a file can hold";
 }
 
 /* contents_use - note how an array uses its dimensions. */
