@@ -282,6 +282,16 @@ static int contents_shape(struct contents *c, uint32_t i, struct cdf_place *p, s
 	return 0;
 }
 
+/* contents_pad - the fill value that netCDF-C would write for a variable. */
+static void contents_pad(const struct cdf_var *v, uint8_t out[8])
+{
+	cdf_default_fill(v->type, out);
+	for (uint32_t i = 0; i < v->n_attrs; i++)
+		if (strcmp(v->attrs[i].name.s, "_FillValue") == 0 &&
+		    v->attrs[i].type == v->type && v->attrs[i].n == 1)
+			memcpy(out, v->attrs[i].data, cdf_type_bytes(v->type));
+}
+
 /* contents_place - a variable's place, less the offset. */
 static int contents_place(struct contents *c, uint32_t i, const struct cdf_var *v,
 			  struct cdf_place *p, struct err *e)
@@ -298,6 +308,7 @@ static int contents_place(struct contents *c, uint32_t i, const struct cdf_var *
 	if (!cdf_slab_bytes(&c->f->h, v, &p->bytes))
 		p->bytes = 0; /* the layout fails */
 	p->values = p->bytes / p->size;
+	contents_pad(v, p->pad);
 	return contents_shape(c, i, p, e);
 }
 
