@@ -69,8 +69,8 @@ static int contents_leave(struct contents *c, uint32_t i, const char *why, struc
 	return nc_note(c->m, 0, i, "left out: %s", why) < 0 ? err_nomem(e) : 0;
 }
 
-/* contents_fits - whether all values of an array, with the lengths of its dimensions, are below 2^62
- * bytes. */
+/* contents_fits - whether all values of an array, with the lengths of its dimensions, are below
+ * 2^62 bytes. */
 static bool contents_fits(const struct contents *c, const struct ds_array *a)
 {
 	uint64_t n = a->type.kind == DT_STRING ? a->type.size : 8;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Offsets and limits of a classic file, and the bytes of its header, which our parser reads back. */
+/* Offsets and limits of a classic file, and the bytes of its header, which our parser reads
+ * back. */
 #include "hdf5view/classic/classic_int.h"
 #include "hdf5view/virtual_classic/virtual_classic_int.h"
 #include "translate/contract/blob.h"

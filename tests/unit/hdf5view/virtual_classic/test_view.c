@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The virtual classic file of a classic file is that file, byte for byte: in reads of any offset and
- * length, with chunks of any size. The source's chunks are small, so that a read needs several. */
+/* The virtual classic file of a classic file is that file, byte for byte, in reads of any offset
+ * and length. The source's chunks are small, so that a read needs several. */
 #include "hdf5view/hdf5view.h"
 #include "hdf5view/virtual_classic/virtual_classic_int.h"
 
