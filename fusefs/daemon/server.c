@@ -452,7 +452,8 @@ static void describe(const struct server *s, char *out, size_t n)
 	const struct epoch *ep = epochs_first(s->fs.live);
 	const char *view = ep->view->ops->name, *format = ep->source ? ep->source->ds.format : "";
 
-	const char *as = strcmp(view, "netcdf") == 0   ? "a netCDF-4 file"
+	const char *as = ep->view->format	       ? ep->view->format
+			 : strcmp(view, "netcdf") == 0 ? "a netCDF-4 file"
 			 : strcmp(view, "mirror") == 0 ? "a directory in both formats"
 			 : strcmp(view, "keys") == 0   ? "a Zarr store"
 			 : s->setup->cfg->zarr3        ? "Zarr v3"

@@ -64,6 +64,14 @@ struct cdf_header {
 	struct cdf_var *vars;
 };
 
+/* cdf_format_name - a version for people: "netCDF classic (CDF-1)". */
+static inline const char *cdf_format_name(unsigned version)
+{
+	return version == 1   ? "netCDF classic (CDF-1)"
+	       : version == 2 ? "netCDF 64-bit offset (CDF-2)"
+			      : "netCDF 64-bit data (CDF-5)";
+}
+
 /* cdf_type_bytes - the bytes of a value; 0: no such type. */
 uint32_t cdf_type_bytes(uint32_t type);
 /* cdf_default_fill - write netCDF's fill value of a type, big-endian, to out[8]. */

@@ -281,9 +281,7 @@ static int classic_model_finish(struct model *m, struct err *e)
 	}
 	ds->notes = arena_copy(m->arena, m->notes.v, m->notes.n * sizeof(*ds->notes));
 	ds->n_notes = (uint32_t)m->notes.n;
-	ds->format = m->h->version == 1   ? "netCDF classic (CDF-1)"
-		     : m->h->version == 2 ? "netCDF 64-bit offset (CDF-2)"
-					  : "netCDF 64-bit data (CDF-5)";
+	ds->format = cdf_format_name(m->h->version);
 	return rc < 0 || ds->notes ? rc : cdf_full(m->arena, e);
 }
 

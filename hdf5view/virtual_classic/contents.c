@@ -69,6 +69,18 @@ static int contents_leave(struct contents *c, uint32_t i, const char *why, struc
 	return nc_note(c->m, 0, i, "left out: %s", why) < 0 ? err_nomem(e) : 0;
 }
 
+/* contents_fits - whether all values of an array, with the lengths of its dimensions, are below
+ * 2^62 bytes. */
+static bool contents_fits(const struct contents *c, const struct ds_array *a)
+{
+	uint64_t n = a->type.kind == DT_STRING ? a->type.size : 8;
+
+	for (uint32_t d = 0; d < a->rank; d++)
+		if (ckd_mul(&n, n, u64_max(c->m->dims[a->dims[d]].len, 1)) || n > INT64_MAX / 2)
+			return false;
+	return true;
+}
+
 /* contents_unfit - why an array is not in the file, whatever its dimensions are; NULL: it is. */
 static const char *contents_unfit(const struct contents *c, const struct ds_array *a)
 {
@@ -83,7 +95,7 @@ static const char *contents_unfit(const struct contents *c, const struct ds_arra
 	for (uint32_t d = 0; d < a->rank; d++)
 		if (c->ds->dims[a->dims[d]].group != 0)
 			return "one of its dimensions is not in the root group";
-	return NULL;
+	return contents_fits(c, a) ? NULL : "it has more values than a file can hold";
 }
 
 /* contents_use - note how an array uses its dimensions. */
@@ -270,6 +282,16 @@ static int contents_shape(struct contents *c, uint32_t i, struct cdf_place *p, s
 	return 0;
 }
 
+/* contents_pad - the fill value that netCDF-C would write for a variable. */
+static void contents_pad(const struct cdf_var *v, uint8_t out[8])
+{
+	cdf_default_fill(v->type, out);
+	for (uint32_t i = 0; i < v->n_attrs; i++)
+		if (strcmp(v->attrs[i].name.s, "_FillValue") == 0 &&
+		    v->attrs[i].type == v->type && v->attrs[i].n == 1)
+			memcpy(out, v->attrs[i].data, cdf_type_bytes(v->type));
+}
+
 /* contents_place - a variable's place, less the offset. */
 static int contents_place(struct contents *c, uint32_t i, const struct cdf_var *v,
 			  struct cdf_place *p, struct err *e)
@@ -286,6 +308,7 @@ static int contents_place(struct contents *c, uint32_t i, const struct cdf_var *
 	if (!cdf_slab_bytes(&c->f->h, v, &p->bytes))
 		p->bytes = 0; /* the layout fails */
 	p->values = p->bytes / p->size;
+	contents_pad(v, p->pad);
 	return contents_shape(c, i, p, e);
 }
 

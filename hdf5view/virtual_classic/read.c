@@ -243,13 +243,20 @@ static int read_bytes(struct reading *r, const struct cdf_place *p, uint64_t at,
 
 /* ---- slabs ---- */
 
+/* read_padding - n bytes of a slab's padding from byte `at` of it on. */
+static void read_padding(const struct cdf_place *p, uint64_t at, size_t n, uint8_t *out)
+{
+	for (size_t i = 0; i < n; i++)
+		out[i] = p->pad[(at + i) % p->size];
+}
+
 /* read_slab - bytes [at, at + n) of a slab, padding included. */
 static int read_slab(struct reading *r, const struct cdf_place *p, uint64_t record, uint64_t at,
 		     size_t n, uint8_t *out)
 {
 	const size_t k = at < p->bytes ? (size_t)u64_min(n, p->bytes - at) : 0;
 
-	memset(out + k, 0, n - k);
+	read_padding(p, u64_max(at, p->bytes) - p->bytes, n - k, out + k);
 	return read_bytes(r, p, record * p->bytes + at, k, out);
 }
 
@@ -342,7 +349,7 @@ static int read_records_of(struct reading *r, const struct cdf_place *p, uint64_
 			rc = read_bytes(r, p, (record + i) * p->bytes, (size_t)p->bytes, slab);
 		else if (p->grown)
 			value_repeat(slab, (size_t)p->bytes, p->fill, p->elem);
-		memset(slab + p->bytes, 0, pad);
+		read_padding(p, 0, pad, slab + p->bytes);
 	}
 	if (rc < 0 || p->half || p->bytes >= SLAB_BYTES)
 		return rc;

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "translate/chunkio/provenance.h"
@@ -145,6 +146,17 @@ static const struct view_ops cdf_view_ops = {
 	.plan = view_plan,
 };
 
+/* view_plan_elements - the view reads elements of all chunks, also of those that were never
+ * written. */
+static void view_plan_elements(struct plan *p)
+{
+	p->fill_declared = false;
+	if (p->kind != PLAN_PASS)
+		return;
+	*p = (struct plan){.kind = PLAN_DECODE};
+	(void)snprintf(p->reason, sizeof(p->reason), "classic netCDF has no chunks");
+}
+
 /* view_decide - the decisions of a netCDF-4 file without filters, then those of a classic one. */
 static int view_decide(struct cdf_view *c, const struct cdf_view_options *opts, struct err *e)
 {
@@ -173,7 +185,7 @@ int cdf_view_open(struct source *s, const struct cdf_view_options *opts, struct 
 	c->plans = alloc_array(s->ds.n_arrays, sizeof(*c->plans));
 	rc = c->plans ? view_decide(c, opts, e) : err_nomem(e);
 	for (uint32_t i = 0; i < s->ds.n_arrays && rc == 0; i++)
-		c->plans[i].fill_declared = false; /* chunks that were never written are read */
+		view_plan_elements(&c->plans[i]);
 	if (rc == 0)
 		rc = chunkio_new(s, c->plans, &opts->io, &c->io, e);
 	if (rc < 0) {
@@ -181,6 +193,7 @@ int cdf_view_open(struct source *s, const struct cdf_view_options *opts, struct 
 		return rc;
 	}
 	c->file.io = c->io;
+	c->base.format = cdf_format_name(c->file.h.version);
 	c->base.notes = nc_model_notes(c->file.model, &c->base.n_notes);
 	*ret = &c->base;
 	return 0;

@@ -52,6 +52,7 @@ struct cdf_place {
 	uint64_t values;       /* of a slab, which is a record, or all if there are none */
 	uint64_t bytes;        /* of a slab, without padding */
 	uint64_t begin;        /* offset of the first slab */
+	uint8_t pad[8];        /* a fill value in the file's form: padding consists of them */
 };
 
 /* cdf_file - the finished file. Immutable. */

@@ -98,6 +98,7 @@ int cfg_settle_serve(struct cfg *cfg, struct err *e)
 
 int cfg_settle_convert(struct cfg *cfg, struct err *e)
 {
+	const char *kind = cfg->view == CFG_VIEW_CLASSIC ? "classic netCDF" : "netCDF-4";
 	const bool remote = url_is(cfg->out),
 		   tree = cfg_from_at(cfg, "zarr_format") >= CFG_AT_NAMED ||
 			  cfg_from_at(cfg, "shards") >= CFG_AT_NAMED ||
@@ -115,18 +116,19 @@ int cfg_settle_convert(struct cfg *cfg, struct err *e)
 	if (cfg->view == CFG_VIEW_AUTO)
 		cfg->view = ending_is_netcdf4(ending_of(cfg->out)) && !remote ? CFG_VIEW_NC
 									      : CFG_VIEW_ZARR;
-	if (cfg->view == CFG_VIEW_NC && remote)
+	if (cfg->view != CFG_VIEW_ZARR && remote)
 		return err_set(e, -EINVAL,
-			       "convert: a netCDF-4 file can only be written locally: name a "
-			       "local file and upload it");
+			       "convert: a %s file can only be written locally: name a "
+			       "local file and upload it",
+			       kind);
 	if (remote && remote_file(cfg->out, e) < 0)
 		return e ? e->code : -EINVAL;
-	if (cfg->view == CFG_VIEW_NC && tree)
+	if (cfg->view != CFG_VIEW_ZARR && tree)
 		return err_set(
 			e, -EINVAL,
 			"convert: zarr_format, shards and mode are for Zarr stores, but the name "
-			"'%s' is that of a netCDF-4 file: name a directory or a .zip, or add "
+			"'%s' is that of a %s file: name a directory or a .zip, or add "
 			"view=zarr",
-			cfg->out);
+			cfg->out, kind);
 	return 0;
 }

@@ -26,8 +26,8 @@ static const struct cfg_word view_words[] = {
 	{"auto", CFG_VIEW_AUTO, false},
 	{"zarr", CFG_VIEW_ZARR, false},
 	{"nc", CFG_VIEW_NC, false},
-	{"netcdf", CFG_VIEW_NC, true},
 	{"classic", CFG_VIEW_CLASSIC, false},
+	{"netcdf", CFG_VIEW_NC, true},
 	{NULL, 0, false},
 };
 static const struct cfg_word classic_words[] = {

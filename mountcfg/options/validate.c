@@ -37,11 +37,12 @@ static void unless_asked(struct cfg *cfg)
 static int settle_refs(struct cfg *cfg, struct err *e)
 {
 	unless_asked(cfg);
-	if (cfg->rw || cfg->zarr3 || cfg->mode == CFG_MODE_NCZARR || cfg->view == CFG_VIEW_NC)
+	if (cfg->rw || cfg->zarr3 || cfg->mode == CFG_MODE_NCZARR || cfg->view == CFG_VIEW_NC ||
+	    cfg->view == CFG_VIEW_CLASSIC)
 		return err_set(e, -EINVAL,
 			       "refs: references describe a read-only Zarr v2 store without "
 			       "NCZarr's metadata: leave out rw, zarr_format=3, shards, "
-			       "mode=nczarr and view=nc");
+			       "mode=nczarr, view=nc and view=classic");
 	cfg->view = CFG_VIEW_ZARR;
 	if (cfg_from_at(cfg, "filter") < CFG_AT_NAMED) {
 		cfg->filter = CFG_FILTER_KEEP;

@@ -181,6 +181,8 @@ struct view {
 	const char *const *notes; /* parts that the view left out or changed, with the reason: one
 				   * line each; borrowed until close */
 	uint32_t n_notes;
+	const char *format;      /* what its one file is, for people: "CDF-5"; borrowed until close;
+				  * NULL: the view's name says it */
 	bool follows;            /* the view follows changes of its dataset by itself: it is never
 				  * opened again, and stale ids give -ESTALE */
 };

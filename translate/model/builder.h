@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* builder.h - parts of a dataset model that every source builds in the same way: its notes, and the
-XX
+/* builder.h - the notes of a dataset model, which every source collects in the same way. */
 #ifndef TRANSLATE_MODEL_BUILDER_H
 #define TRANSLATE_MODEL_BUILDER_H
 

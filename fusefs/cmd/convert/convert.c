@@ -99,7 +99,9 @@ static int keep_compressed(struct convert_run *r, struct err *e)
 	const struct dataset *ds = &r->c.source->ds;
 	int rc = 0;
 
-	if (cfg_said(r->setup->cfg, "filter") || !r->c.view->ops->plan)
+	/* a classic file has no filters */
+	if (cfg_said(r->setup->cfg, "filter") || !r->c.view->ops->plan ||
+	    r->setup->cfg->view == CFG_VIEW_CLASSIC)
 		return 0;
 	r->strings = alloc_array(ds->n_arrays, sizeof(*r->strings));
 	if (!r->strings)
@@ -131,7 +133,7 @@ static int open_out(struct convert *c, struct err *e)
 
 	if (url_is(cfg->out))
 		return convert_to_s3(c, &c->out, e);
-	if (cfg->view == CFG_VIEW_NC)
+	if (cfg->view != CFG_VIEW_ZARR)
 		return convert_local(c, false, &c->out, e);
 	return ending_of(cfg->out) == ENDING_ZIP ? convert_zip(c, &c->out, e)
 						 : convert_local(c, true, &c->out, e);

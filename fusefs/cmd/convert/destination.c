@@ -110,20 +110,24 @@ static bool known_as(const char *name)
 		if (n > m && strcasecmp(name + n - m, others[i]) == 0)
 			return true;
 	}
-	return ending == ENDING_CLASSIC || ending == ENDING_HDF4 || ending == ENDING_JSON ||
-	       ending == ENDING_PARQUET;
+	return ending == ENDING_HDF4 || ending == ENDING_JSON || ending == ENDING_PARQUET;
 }
 
 static int right_name(const struct cfg *cfg, struct err *e)
 {
+	const enum ending ending = ending_of(cfg->out);
 	size_t n = strlen(cfg->out);
 
 	if (n > 1 && strcmp(cfg->out + n - 2, "/-") == 0) /* it is absolute by now */
 		return err_set(e, -EINVAL,
 			       "cannot write a copy to standard output: name a file or a "
 			       "directory");
-	if (known_as(cfg->out) ||
-	    (cfg->view == CFG_VIEW_NC && ending_of(cfg->out) == ENDING_ZIP))
+	if (ending == ENDING_CLASSIC && cfg->view != CFG_VIEW_CLASSIC)
+		return err_set(e, -EINVAL,
+			       "'%s': this ending is that of classic netCDF files: add -o "
+			       "view=classic, or use .nc for netCDF-4",
+			       cfg->out);
+	if (known_as(cfg->out) || (cfg->view != CFG_VIEW_ZARR && ending == ENDING_ZIP))
 		return err_set(e, -EINVAL,
 			       "'%s': cannot write a copy with this ending: use .zarr, .zip or "
 			       ".nc",

@@ -182,6 +182,8 @@ void info_json(struct buf *out, const struct app *setup, struct view *v, uint32_
 	else
 		buf_printf(out, ", \"size\": %" PRIu64, (uint64_t)ds->st.st_size);
 	str_put_member(out, "view", v->ops->name);
+	if (v->format)
+		str_put_member(out, "view_format", v->format);
 	if (cfg->remote)
 		buf_printf(out, ", \"requests\": %" PRIu64, fs_remote_requests());
 	str_put_member(out, "filter", info_filter_name(cfg->filter));

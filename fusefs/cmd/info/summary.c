@@ -148,7 +148,8 @@ static void summary_view(struct buf *out, const struct app *setup, struct view *
 			   info_zarr_version(setup->cfg, v));
 		return;
 	}
-	buf_printf(out, "%s: a mount shows one netCDF-4 file, ", v->ops->name);
+	buf_printf(out, "%s: a mount shows one %s file, ", v->ops->name,
+		   v->format ? v->format : "netCDF-4");
 	str_put_plain(out, setup->file_name);
 	buf_putc(out, '\n');
 }
