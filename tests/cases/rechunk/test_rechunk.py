@@ -13,6 +13,8 @@ import xarray as xr
 import zarr
 
 from lib.context import Skip, corpus, eventually_passes, sampled
+from lib.serving import Serving
+from lib.web import WebServer
 
 LIMIT = 240.0
 SHAPE = {"time": 60, "lat": 23, "lon": 31}
@@ -196,6 +198,38 @@ def test_sources(t):
     with t.mount(folder, "concat=time", "concat_index=none", "view=zarr",
                  "rechunk=time=all,lat=8,lon=8") as m:
         t.call(by_zarr, m.path, (60, 8, 8), timeout=LIMIT)
+
+
+def test_remote(t):
+    """A file and stores on a web server, which cannot list them. SEMANTICS B1, B3"""
+    path = sample(t.path("a.nc"), strings=False)
+    for name, *options in ("v2.zarr",), ("sharded.zarr", "shards=64K"):
+        args = [w for o in options for w in ("-o", o)]
+        code, _, err = t.run(t.binary, "convert", *args, path, t.path(name))
+        assert code == 0, err
+    os.unlink(t.path("v2.zarr/x/3.0.0"))  # reads as the fill value, undefined in netCDF's model
+
+    def look(mnt, gap):
+        z = zarr.open(mnt, mode="r")["x"]
+        assert z.chunks == (60, 8, 8), z.chunks
+        got, want = z[...], values()
+        if gap:
+            got[3] = want[3]
+        same_bits(got, want)
+
+    with WebServer(t.tmp) as web:
+        for name in "a.nc", "v2.zarr", "sharded.zarr":
+            with t.mount(f"{web.url}/{name}", "view=zarr", "rechunk=time=all,lat=8,lon=8") as m:
+                t.call(look, m.path, name == "v2.zarr", timeout=LIMIT)
+                assert status(t, m)["rechunk_reads"] == 60 - (name == "v2.zarr")
+
+
+def test_served(t):
+    path = sample(t.path("a.nc"))
+    with Serving(t, path, "-o", "rechunk=time=all,lat=8,lon=8") as s:
+        assert json.loads(s.get("/data/x/.zarray").body)["chunks"] == [60, 8, 8]
+        got = np.frombuffer(s.get("/data/x/0.1.2").body, "f4").reshape(60, 8, 8)
+        same_bits(got, values()[:, 8:16, 16:24])
 
 
 def test_corpus(t):
