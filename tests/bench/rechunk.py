@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of `make bench` about chunks of other shapes (-o rechunk=): maps that are read as time series,
-through a mount, and through a copy in these chunks. scripts/bench calls each of ROWS with itself."""
+"""Rows of `make bench` about chunks of other shapes (-o rechunk=): maps that are read as time
+series, through a mount, and through a copy in these chunks. scripts/bench calls each of ROWS with
+itself."""
 import shutil
 import subprocess
 import time
