@@ -400,13 +400,13 @@ static void test_damage(void **state)
 	}
 	end(&f);
 	/* in one run, the new chunks next to those that fail are made */
-	cube(&f, shape, chunk);
-	f.m->bad[0][3] = true;
-	open_with(&f, MIB, "t=3,u=2");
-	for (uint64_t n = 0; n < f.s->ds.arrays[0].n_chunks; n++) {
-		int rc = source_read_chunk(f.s, 0, n, (uint8_t *)out, 48, &e);
+	cube(&f, shape, (const uint64_t[]){4, 6, 4});
+	f.m->bad[0][1] = true; /* t is 4 to 7 */
+	open_with(&f, MIB, "t=3");
+	for (uint64_t n = 0; n < 4; n++) {
+		int rc = source_read_chunk(f.s, 0, n, (uint8_t *)out, 144, &e);
 
-		assert_int_equal(rc, n / 3 == 2 ? -EBADMSG : 0);
+		assert_int_equal(rc, n == 1 || n == 2 ? -EBADMSG : 0);
 	}
 	assert_int_equal(f.shared->assembling, 0);
 	end(&f);
