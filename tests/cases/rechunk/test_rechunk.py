@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 import zarr
 
-from lib.context import Skip, corpus, eventually_passes, sampled
+from lib.context import corpus, eventually_passes, sampled
 from lib.serving import Serving
 from lib.web import WebServer
 
@@ -232,34 +232,43 @@ def test_served(t):
         same_bits(got, values()[:, 8:16, 16:24])
 
 
-def test_corpus(t):
+FOLDERS = "classic", "hdf4", "hdf5", "netcdf4", "zarr2", "zarr3", "zip"
+
+
+def halves(t, path):
+    """The rule that halves every dimension of a file that is not large; None: there is none."""
+    code, out, _ = t.run(t.binary, "info", "--json", "-o", "unsupported=skip", path)
+    if code != 0:
+        return None
+    found = json.loads(out)
+    dims = {d["name"]: d["length"] for g in found["groups"] for d in g["dimensions"]
+            if not set(d["name"]) & set(",=\\&") and d["length"] > 1}
+    size = sum(np.prod(v["shape"], dtype=float) for v in found["variables"])
+    return ",".join(f"{d}={n // 2}" for d, n in dims.items()) if size <= 1 << 21 else None
+
+
+def files_of_others(t, root, folder):
     """Files that others made, in halves of their dimensions. SEMANTICS B1"""
-    root = corpus()
-    if not root:
-        raise Skip("no corpus")
     with open(os.path.join(root, "MANIFEST.tsv"), encoding="utf-8") as f:
         names = [line.split("\t")[0].rstrip("/") for line in f]
-    names = [n for n in names if n.split("/")[0] in
-             ("classic", "hdf4", "hdf5", "netcdf4", "zarr2", "zarr3", "zip")]
     tried = 0
-    for name in sampled(names, 40):
+    for name in sampled([n for n in names if n.startswith(folder + "/")], 30):
         path = os.path.join(root, name)
-        args = ("-o", "unsupported=skip")
-        code, out, _ = t.run(t.binary, "info", "--json", *args, path)
-        if code != 0:
+        rule = halves(t, path)
+        if not rule:
             continue
-        dims = {d["name"]: d["length"] for g in json.loads(out)["groups"]
-                for d in g["dimensions"] if not set(d["name"]) & set(",=\\&") and d["length"] > 1}
-        size = sum(np.prod(v["shape"], dtype=float) for v in json.loads(out)["variables"])
-        if not dims or size > 1 << 21:
-            continue
-        rule = ",".join(f"{d}={max(1, n // 2)}" for d, n in dims.items())
-        with t.mount(path, *args[1:], "view=zarr") as a, \
-                t.mount(path, *args[1:], "view=zarr", "rechunk=" + rule) as b:
-            print(name, rule)
+        print(name, rule)
+        with t.mount(path, "unsupported=skip", "view=zarr") as a, \
+                t.mount(path, "unsupported=skip", "view=zarr", "rechunk=" + rule) as b:
             t.call(same_trees, a.path, b.path, timeout=LIMIT)
         tried += 1
-    assert tried > 2, tried
+    print(tried, "files")
+
+
+def cases():
+    root = corpus()
+    for folder in FOLDERS if root else ():
+        yield "corpus-" + folder, lambda t, folder=folder: files_of_others(t, root, folder)
 
 
 # ---- what it costs ----
