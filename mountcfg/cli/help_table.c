@@ -10,7 +10,7 @@ enum { /* of commands that read a dataset and show it as Zarr or netCDF-4 */
 	READ = GROUP_REMOTE | GROUP_LIMITS | GROUP_LOG,
 };
 
-#define FORMAT_OPTIONS "view show filter zarr_format shards concat mode unsupported"
+#define FORMAT_OPTIONS "view show filter zarr_format shards concat rechunk mode unsupported"
 
 static const struct cfg_help_row rows[] = {
 	{CFG_MOUNT_NAMED,
@@ -72,7 +72,8 @@ static const struct cfg_help_row rows[] = {
 	 {"nczarrfs check model.nc", "nczarrfs check --quick /data"}},
 	{CFG_CONVERT,
 	 SHOWN,
-	 "view filter zarr_format shards concat mode unsupported unlimited consolidated",
+	 "view filter zarr_format shards concat rechunk mode unsupported unlimited "
+	 "consolidated",
 	 "Copy SOURCE to DEST: a netCDF-4 file if the name of DEST ends in .nc, .nc4, .cdf, .h5, "
 	 ".hdf5 or .he5, a Zarr store in a zip archive if it ends in .zip, else a Zarr store, in a "
 	 "directory or in S3. If the copy is interrupted, the same command resumes it, except for "

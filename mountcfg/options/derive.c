@@ -110,9 +110,8 @@ int cfg_settle_convert(struct cfg *cfg, struct err *e)
 			       "convert: leave out rw and create: they are for mounts");
 	if (cfg_from_at(cfg, "chunks") >= CFG_AT_NAMED)
 		return err_set(e, -EINVAL,
-			       "convert: chunks= is for data that is written into a mount; a "
-			       "copy keeps the chunks of its source: for other chunks mount a "
-			       "new dataset with create,chunks= and write the data there");
+			       "convert: chunks= is for data that is written into a mount: for a "
+			       "copy in other chunks use rechunk=");
 	if (cfg->view == CFG_VIEW_AUTO)
 		cfg->view = ending_is_netcdf4(ending_of(cfg->out)) && !remote ? CFG_VIEW_NC
 									      : CFG_VIEW_ZARR;

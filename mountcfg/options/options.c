@@ -816,15 +816,28 @@ static int settle_format(struct cfg *cfg, struct err *e)
 	return 0;
 }
 
-/* settle_rechunk - chunks of other shapes are read-only. */
-static int settle_rechunk(const struct cfg *cfg, struct err *e)
+/* settle_rechunk - chunks of other shapes are read-only: of rechunk and rw, the one with higher
+ * precedence applies; at equal precedence they are in conflict. */
+static int settle_rechunk(struct cfg *cfg, struct err *e)
 {
-	if (cfg->n_rechunk_rules > 0 && cfg->rw && cfg->command == CFG_MOUNT)
+	const int rule = cfg_from_at(cfg, "rechunk"), rw = cfg_from_at(cfg, "rw");
+	const int create = cfg_from_at(cfg, "create"), writes = rw > create ? rw : create;
+
+	if (cfg->n_rechunk_rules == 0 || !cfg->rw || cfg->command != CFG_MOUNT)
+		return 0;
+	if (rule == writes)
 		return err_set(e, -EINVAL,
 			       "-o rechunk: chunks of other shapes are read-only: leave out %s%s",
 			       cfg->create ? "create" : "rw",
 			       cfg->create ? ", and use chunks= for the chunks of new variables"
 					   : ", or rechunk");
+	if (rule > writes) {
+		cfg->rw = cfg->create = false;
+		return 0;
+	}
+	cfg_strings_free(cfg->rechunk_rules, cfg->n_rechunk_rules);
+	cfg->rechunk_rules = NULL;
+	cfg->n_rechunk_rules = 0;
 	return 0;
 }
 

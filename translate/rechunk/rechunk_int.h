@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rechunk_int.h - shared by the files of this room.
  *
- * Words: a chunk of the *inner* source is decoded; a *new* chunk is assembled. A *band* is the set of
- * new chunks that begin in the same inner chunk along each dimension where new chunks are shorter,
- * and one new chunk along the others: its members need the same inner chunks, but for those at its
- * ends. A *run* is the part of a band that is assembled in one pass, because memory is bounded. */
+ * Words: a chunk of the *inner* source is decoded; a *new* chunk is assembled. A *band* is the set
+ * of new chunks that begin in the same inner chunk along each dimension where new chunks are
+ * shorter, and one new chunk along the others: its members need the same inner chunks, but for
+ * those at its ends. A *run* is the part of a band that is assembled in one pass, because memory is
+ * bounded. */
 #ifndef TRANSLATE_RECHUNK_RECHUNK_INT_H
 #define TRANSLATE_RECHUNK_RECHUNK_INT_H
 
@@ -89,8 +90,8 @@ uint64_t rechunk_run_linear(const struct rechunk_run *run, const struct ds_array
 /* rechunk_over - the chunks of `of` that overlap one chunk of `by`, as a box. */
 void rechunk_over(const struct ds_array *of, const struct ds_array *by, const uint64_t *coords,
 		  struct grid_box *ret);
-/* rechunk_passes - how often each inner chunk is decoded when all new chunks are read in order, with
- * runs of `bytes`, apart from those at the ends of bands. *ret_band: bytes of a band. */
+/* rechunk_passes - how often each inner chunk is decoded when all new chunks are read in order,
+ * with runs of `bytes`, apart from those at the ends of bands. *ret_band: bytes of a band. */
 uint64_t rechunk_passes(const struct ds_array *in, const struct ds_array *a, uint64_t bytes,
 			uint64_t *ret_band);
 

@@ -46,6 +46,7 @@ static void check(const struct cfg *cfg)
 	texts(cfg->filter_rules, cfg->n_filter_rules);
 	texts(cfg->quantize_rules, cfg->n_quantize_rules);
 	texts(cfg->chunk_rules, cfg->n_chunk_rules);
+	texts(cfg->rechunk_rules, cfg->n_rechunk_rules);
 	texts(cfg->unlimited, cfg->n_unlimited);
 	texts(cfg->fuse_opts, cfg->n_fuse_opts);
 }

@@ -135,6 +135,28 @@ static void test_word_for_path(void **state)
 	cfg_release(&cfg);
 }
 
+/* test_rechunk - of rechunk and rw the one with higher precedence applies. */
+static void test_rechunk(void **state)
+{
+	struct cfg cfg;
+
+	(void)state;
+	files("[defaults]\nrw = yes\n[source /data/*]\nrechunk = time=all,lat=8\n", NULL);
+	cfg = parsed(ARGV(A("/data/a"), A("/m")));
+	assert_int_equal(cfg.n_rechunk_rules, 1);
+	assert_string_equal(cfg.rechunk_rules[0], "time=all,lat=8");
+	assert_false(cfg.rw);
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("/data/a"), A("/m"), A("-ocreate")));
+	assert_int_equal(cfg.n_rechunk_rules, 0);
+	assert_true(cfg.rw && cfg.create);
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("/x"), A("/m"), A("-orechunk=time=1")));
+	assert_int_equal(cfg.n_rechunk_rules, 1);
+	assert_false(cfg.rw);
+	cfg_release(&cfg);
+}
+
 /* SEMANTICS G1 */
 static void test_order(void **state)
 {
@@ -425,6 +447,7 @@ static void test_mounts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rechunk),
 		cmocka_unit_test(test_order),         cmocka_unit_test(test_whole),
 		cmocka_unit_test(test_word_for_path), cmocka_unit_test(test_forms),
 		cmocka_unit_test(test_operands),      cmocka_unit_test(test_refused),

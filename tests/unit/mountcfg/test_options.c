@@ -137,6 +137,38 @@ static void test_writing(void **state)
 	cfg_release(&cfg);
 }
 
+static void test_rechunk(void **state)
+{
+	static const struct {
+		const char *opts, *rules, *chunks, *fuse;
+	} rows[] = {
+		{"rechunk=time=all,lat=64,noexec", "time=all,lat=64", "", "noexec"},
+		{"rechunk=v&/g/w,time=24,x=all,cache_size=0", "v&/g/w,time=24,x=all", "", ""},
+		{"rechunk=time=24,rechunk=v,lat=all", "time=24\nv,lat=all", "", ""},
+		{"rechunk=time=24\\,view=3,view=nc", "time=24,view=3", "", ""},
+	};
+	struct cfg cfg;
+	struct err e = ERR_INIT;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char opts[128];
+
+		(void)snprintf(opts, sizeof(opts), "%s", rows[i].opts);
+		if (parse(&cfg, &e, ARGV(A("a"), A("m"), A("-o"), opts)) < 0)
+			fail_msg("%s: %s", opts, e.msg);
+		expect_texts(cfg.rechunk_rules, cfg.n_rechunk_rules, rows[i].rules);
+		expect_texts(cfg.chunk_rules, cfg.n_chunk_rules, rows[i].chunks);
+		expect_texts(cfg.fuse_opts, cfg.n_fuse_opts, rows[i].fuse);
+		cfg_release(&cfg);
+	}
+	refused(ARGV(A("x"), A("m"), A("-o"), A("rechunk=")), "-o rechunk: needs a value");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("rw,rechunk=t=1")),
+		"-o rechunk: chunks of other shapes are read-only: leave out rw, or rechunk");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("create,rechunk=t=1")),
+		"leave out create, and use chunks= for the chunks of new variables");
+}
+
 /* test_zarr3 - defaults that depend on the format, and conflicts. */
 static void test_zarr3(void **state)
 {
@@ -623,6 +655,7 @@ int main(void)
 		cmocka_unit_test(test_rules),         cmocka_unit_test(test_many_rules),
 		cmocka_unit_test(test_mount_options), cmocka_unit_test(test_commands),
 		cmocka_unit_test(test_refused),       cmocka_unit_test(test_several),
+		cmocka_unit_test(test_rechunk),
 		cmocka_unit_test(test_zarr3),
 		cmocka_unit_test(test_help),          cmocka_unit_test(test_long_options),
 		cmocka_unit_test(test_docs_parity),

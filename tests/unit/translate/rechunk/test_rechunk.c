@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Chunks of other shapes: which are made together, what they hold, which exist, what a damaged chunk
- * of the source does, and limits. */
+/* Chunks of other shapes: which are made together, what they hold, which exist, what a damaged
+ * chunk of the source does, and limits. */
 #include "translate/rechunk/rechunk_int.h"
 
 #include "base/os/cancel.h"
@@ -10,12 +10,20 @@
 
 static bool listed_less; /* source_next of `ops` is not to be used */
 static struct cancel *cancelled;
+static struct rechunk_shared *watched; /* its limit must hold whenever a chunk is read */
 static _Atomic int reads;
 
 static int counting_read(struct source *s, uint32_t array, uint64_t linear, uint8_t *out,
 			 size_t len, struct err *e)
 {
 	atomic_fetch_add(&reads, 1);
+	if (watched) {
+		(void)pthread_mutex_lock(&watched->lock);
+		assert_true(watched->assembling > 0 &&
+			    (watched->assembling <= watched->run_bytes ||
+			     watched->assembling == 60 * 2 + RECHUNK_ENTRY));
+		(void)pthread_mutex_unlock(&watched->lock);
+	}
 	if (cancelled)
 		cancel_request(cancelled);
 	return fake_read_chunk(s, array, linear, out, len, e);
@@ -285,6 +293,7 @@ static void *read_from(void *arg)
 	return NULL;
 }
 
+/* SEMANTICS B6 */
 static void test_threads(void **state)
 {
 	static const uint64_t shape[] = {16, 12, 10}, chunk[] = {4, 3, 10};
@@ -298,6 +307,7 @@ static void test_threads(void **state)
 
 		cube(&f, shape, chunk);
 		open_with(&f, memory[k], "t=5,u=4,v=3");
+		watched = f.shared;
 		for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 			x[i] = (struct several){&f, i * 11};
 			assert_int_equal(pthread_create(&t[i], NULL, read_from, &x[i]), 0);
@@ -305,6 +315,7 @@ static void test_threads(void **state)
 		for (size_t i = 0; i < ARRAY_LEN(t); i++)
 			(void)pthread_join(t[i], NULL);
 		assert_int_equal(f.shared->assembling, 0);
+		watched = NULL;
 		end(&f);
 	}
 }
@@ -389,13 +400,13 @@ static void test_damage(void **state)
 	}
 	end(&f);
 	/* in one run, the new chunks next to those that fail are made */
-	cube(&f, shape, chunk);
-	f.m->bad[0][3] = true;
-	open_with(&f, MIB, "t=3,u=2");
-	for (uint64_t n = 0; n < f.s->ds.arrays[0].n_chunks; n++) {
-		int rc = source_read_chunk(f.s, 0, n, (uint8_t *)out, 48, &e);
+	cube(&f, shape, (const uint64_t[]){4, 6, 4});
+	f.m->bad[0][1] = true; /* t is 4 to 7 */
+	open_with(&f, MIB, "t=3");
+	for (uint64_t n = 0; n < 4; n++) {
+		int rc = source_read_chunk(f.s, 0, n, (uint8_t *)out, 144, &e);
 
-		assert_int_equal(rc, n / 3 == 2 ? -EBADMSG : 0);
+		assert_int_equal(rc, n == 1 || n == 2 ? -EBADMSG : 0);
 	}
 	assert_int_equal(f.shared->assembling, 0);
 	end(&f);
