@@ -138,6 +138,9 @@ int refs_set_json(int fd, struct refs_set **ret, struct err *e) NZ_MUST_USE;
  * per file; 0: 100,000. */
 int refs_set_parquet(const char *dir, uint64_t records, struct refs_set **ret,
 		     struct err *e) NZ_MUST_USE;
+/* refs_set_table - begin a table of chunks on fd, which is borrowed: one Parquet file with a row for
+ * each chunk, of which docs/how-to/dask-and-spark.md describes the columns. */
+int refs_set_table(int fd, struct refs_set **ret, struct err *e) NZ_MUST_USE;
 /* refs_set_add - add a dataset.
  * number  its position: each number from 0 on is added or passed exactly once, by threads that take
  *         them in ascending order

@@ -25,8 +25,6 @@ static struct {
 	struct view *view;
 } now;
 
-static const struct fs_refs_table refs_table = {.json = main_write_json,
-						.parquet = main_write_parquet};
 static struct fs_rw rw_table;
 static const struct remote_opener reach = {.arg = &now.setup, .blob = reach_blob};
 
@@ -220,6 +218,8 @@ int refs_begin(const struct scene *s)
 {
 	static uint8_t text[1 << 20];
 	static int fd = -1;
+	const struct refs_options opts = {
+		.address = "/a.nc", .inlined = now.cfg.refs.inlined, .max_inline = INLINE_MAX};
 	struct err e = ERR_INIT;
 	ssize_t n;
 	int rc = scene_open(s, NULL, NULL, &e);
@@ -232,7 +232,7 @@ int refs_begin(const struct scene *s)
 		fd = (int)syscall(SYS_memfd_create, "refs", 0);
 	if (syscall(SYS_ftruncate, fd, 0) < 0 || lseek(fd, 0, SEEK_SET) < 0)
 		wrong("the test's own file");
-	rc = refs_table.json(now.source, now.view, &now.cfg, "/a.nc", fd, &e);
+	rc = refs_json(now.source, now.view, &opts, fd, &e);
 	n = syscall(SYS_pread64, fd, text, sizeof(text), 0);
 	answer(rc, rc == 0 && n > 0 ? mix(MIX_START, text, (size_t)n) : 0, &e, "references");
 	(void)scene_close(&e);
