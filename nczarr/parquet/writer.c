@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* writer.c - flat rows as Parquet: row groups, a page for each of their columns, compressed by zstd.
- * The output is deterministic. */
+/* writer.c - flat rows as Parquet: row groups, a page for each of their columns, compressed by
+ * zstd. The output is deterministic. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -15,15 +15,15 @@
 /* column - the pending values of a column. */
 struct column {
 	const struct pq_field *field;
-	/* n values, those of nulls too: a PQ_INT itself; of PQ_TEXT a number in the dictionary, from
-	 * 1; 1 of PQ_RAW; 0 of a null */
+	/* n values, with those of nulls, which are 0. PQ_INT: the number, plus 1 if the field is
+	 * optional; PQ_TEXT: a number in the dictionary, from 1; PQ_RAW: 1 */
 	uint64_t *v;
 	size_t n, cap;
-	struct buf bytes; /* of PQ_RAW, or the dictionary, in the form of its page: lengths and bytes */
+	struct buf bytes; /* of PQ_RAW, or the dictionary: lengths and bytes, as in the page */
 	/* PQ_TEXT */
-	size_t *at;       /* of each string in bytes */
+	size_t *at; /* of each string in bytes */
 	size_t n_at, cap_at;
-	uint32_t *table;  /* hash table of numbers; 0: empty */
+	uint32_t *table; /* hash table of numbers; 0: empty */
 	size_t c_table;
 };
 
@@ -148,8 +148,8 @@ static int put_bytes(struct column *c, const void *p, size_t n, struct err *e)
 	return buf_ok(&c->bytes) ? 0 : err_nomem(e);
 }
 
-static int parquet_writer_number_of(struct column *c, const void *text, size_t n,
-				    uint64_t *ret, struct err *e)
+static int parquet_writer_number_of(struct column *c, const void *text, size_t n, uint64_t *ret,
+				    struct err *e)
 {
 	const size_t at = c->bytes.len;
 	uint32_t *slot;
@@ -185,19 +185,18 @@ int pq_writer_int(struct pq_writer *w, size_t field, uint64_t v, struct err *e)
 {
 	if (v > INT64_MAX)
 		return err_set(e, -ERANGE, "Parquet cannot store the number %" PRIu64, v);
-	/* a null is told by its place among optional ones, so that these are kept plus 1 */
 	return put_value(&w->columns[field], v + w->columns[field].field->optional, e);
 }
 
-int pq_writer_bytes(struct pq_writer *w, size_t field, const void *p, uint64_t n,
-		    struct err *e)
+int pq_writer_bytes(struct pq_writer *w, size_t field, const void *p, uint64_t n, struct err *e)
 {
 	struct column *c = &w->columns[field];
 	uint64_t v = 1;
 	int rc;
 
 	if (n > INT32_MAX)
-		return err_set(e, -ERANGE, "Parquet cannot store a value of %" PRIu64 " bytes", n);
+		return err_set(e, -ERANGE, "Parquet cannot store a value of %" PRIu64 " bytes",
+			       n);
 	rc = c->field->kind == PQ_TEXT ? parquet_writer_number_of(c, p, (size_t)n, &v, e)
 				       : put_bytes(c, p, (size_t)n, e);
 	return rc ? rc : put_value(c, v, e);
@@ -305,8 +304,8 @@ static int parquet_writer_put_page(struct pq_writer *w, int fd, const struct buf
 	to = buf_grow(&w->packed, bound);
 	if (!to)
 		return err_nomem(e);
-	n = ZSTD_compressCCtx(w->zstd, to, bound,
-			      page->data ? page->data : (const uint8_t *)"", page->len, LEVEL);
+	n = ZSTD_compressCCtx(w->zstd, to, bound, page->data ? page->data : (const uint8_t *)"",
+			      page->len, LEVEL);
 	if (ZSTD_isError(n))
 		return err_nomem(e);
 	w->packed.len = n;

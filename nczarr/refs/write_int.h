@@ -95,7 +95,8 @@ struct refs_part {
 
 /* refs_part_key - append ",\n" and a key to the part's text. */
 void refs_part_key(struct refs_part *p, const char *key);
-/* refs_part_flush - when it is the part's turn, write its text if it has more than `above` bytes. */
+/* refs_part_flush - when it is the part's turn, write its text if it has more than `above`
+ * bytes. */
 int refs_part_flush(struct refs_part *p, size_t above, struct err *e) NZ_MUST_USE;
 
 /* refs_set_json_add, refs_set_parquet_add, refs_set_table_add - write a dataset (write_json.c,

@@ -33,7 +33,7 @@ static const struct pq_field columns[] = {
 struct parquet_out {
 	struct refs_part *part;
 	uint64_t records;
-	bool sync;       /* each file */
+	bool sync; /* each file */
 	/* the array */
 	struct buf key;
 	uint64_t n;      /* chunks */
@@ -280,11 +280,12 @@ int refs_set_parquet(const char *dir, uint64_t records, struct refs_set **ret, s
 		return err_sys(e, errno, "'%.200s'", dir);
 	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (dir_fd >= 0)
-		fd = openat(dir_fd, ".zmetadata", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		fd = openat(dir_fd, ".zmetadata", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+			    0666);
 	if (fd < 0)
 		return err_sys(e, errno, "'%.200s'", dir);
-	rc = refs_set_new(fd, REFS_SET_PARQUET, "{\"zarr_consolidated_format\": 1, \"metadata\": {", ret,
-			  e);
+	rc = refs_set_new(fd, REFS_SET_PARQUET,
+			  "{\"zarr_consolidated_format\": 1, \"metadata\": {", ret, e);
 	if (rc < 0)
 		return rc;
 	(*ret)->dir_fd = dir_fd;

@@ -2,8 +2,8 @@
 /* write_set.c - the document of a reference set: datasets are prepared at the same time, and write
  * to it one after the other, in the order of their numbers.
  *
- * The thread whose number it is may write without the lock. What a dataset wrote before it failed is
- * cut off again, unless the document is a pipe: readers would take its missing chunks for fill
+ * The thread whose number it is may write without the lock. What a dataset wrote before it failed
+ * is cut off again, unless the document is a pipe: readers would take its missing chunks for fill
  * values. */
 #include "nczarr/refs/write_int.h"
 
@@ -231,10 +231,11 @@ static int check_group(const char *group, struct err *e)
 
 		for (size_t i = 0; reserved[i]; i++)
 			if (strlen(reserved[i]) == len && strncmp(reserved[i], p, len) == 0)
-				return err_set(e, -EINVAL,
-					       "'%s' is the name of a metadata file of Zarr, and "
-					       "a group cannot have it",
-					       reserved[i]);
+				return err_set(
+					e, -EINVAL,
+					"'%s' is the name of a metadata file of Zarr, and "
+					"a group cannot have it",
+					reserved[i]);
 		p += len;
 	}
 	return 0;
@@ -243,7 +244,7 @@ static int check_group(const char *group, struct err *e)
 int refs_set_add(struct refs_set *set, uint64_t number, const char *group, struct source *s,
 		 struct view *v, const struct refs_options *opts, struct err *e)
 {
-	static int (*const add[])(struct refs_part *p, struct source *s, struct view *v,
+	static int (*const add[])(struct refs_part * p, struct source * s, struct view * v,
 				  const struct refs_options *opts, bool *ret_out,
 				  struct err *e) = {
 		[REFS_SET_JSON] = refs_set_json_add,

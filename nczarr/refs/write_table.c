@@ -223,7 +223,8 @@ int refs_table_take(struct refs_set *set, const char *group, const struct buf *t
 			continue;
 		}
 		rc = take_chunk(set, group, &s, e);
-		if (rc == 0 && (++set->pending == ROWS || pq_writer_waits(set->rows) > WAITS_MAX))
+		if (rc == 0 &&
+		    (++set->pending == ROWS || pq_writer_waits(set->rows) > WAITS_MAX))
 			rc = refs_table_flush(set, e);
 	}
 	return rc;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tables of chunks: each row has all that is needed to fetch and decode one chunk. Read by a small
-reader written from the specification, and by hyparquet and DuckDB where make check-table put them."""
+reader written from the specification, and by hyparquet and DuckDB where make check-table put
+them."""
 import base64
 import json
 import os

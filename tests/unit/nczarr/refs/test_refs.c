@@ -228,14 +228,12 @@ static int put_row(struct pq_writer *w, const char *path, uint64_t off, uint64_t
 		   const char *raw, uint64_t n_raw)
 {
 	struct err e;
-	int rc = path ? pq_writer_bytes(w, 0, path, strlen(path), &e)
-		      : pq_writer_null(w, 0, &e);
+	int rc =
+		path ? pq_writer_bytes(w, 0, path, strlen(path), &e) : pq_writer_null(w, 0, &e);
 
 	rc = rc ? rc : pq_writer_int(w, 1, off, &e);
 	rc = rc ? rc : pq_writer_int(w, 2, size, &e);
-	return rc    ? rc
-	       : raw ? pq_writer_bytes(w, 3, raw, n_raw, &e)
-		     : pq_writer_null(w, 3, &e);
+	return rc ? rc : raw ? pq_writer_bytes(w, 3, raw, n_raw, &e) : pq_writer_null(w, 3, &e);
 }
 
 static void write_rows(int fd, uint64_t n, uint64_t group)
@@ -517,11 +515,15 @@ static void test_remote_version(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_versions), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_memory),   cmocka_unit_test(test_others),
+		cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_others),
 		cmocka_unit_test(test_remote_version),
-		cmocka_unit_test(test_hybrid),   cmocka_unit_test(test_own),
-		cmocka_unit_test(test_snappy),   cmocka_unit_test(test_reach),
+		cmocka_unit_test(test_hybrid),
+		cmocka_unit_test(test_own),
+		cmocka_unit_test(test_snappy),
+		cmocka_unit_test(test_reach),
 		cmocka_unit_test(test_changed),
 	};
 
