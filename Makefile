@@ -388,13 +388,24 @@ check-page: page
 		--fetch-timeout=20000 >log 2>&1 || echo "check-page: playwright-core cannot be had"
 	NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py -k 'page/*' $(TESTFLAGS)
 
+# Tables of chunks (nczarrfs refs --table), read by hyparquet and DuckDB from npm; make check runs the
+# same where they are.
+TABLE_CLIENT := build/table/client
+check-table:
+	$(MAKE) -j2 WERROR=1 all
+	@mkdir -p $(TABLE_CLIENT)
+	@cp tests/clients/table/package.json tests/clients/table/package-lock.json $(TABLE_CLIENT)
+	@cd $(TABLE_CLIENT) && timeout 300 npm ci --ignore-scripts --no-audit --no-fund --fetch-retries=0 \
+		--fetch-timeout=60000 >log 2>&1 || echo "check-table: hyparquet and DuckDB cannot be had"
+	NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py -k refs_table $(TESTFLAGS)
+
 demo:
 	@scripts/install-deps demo
 	@echo "building ..."
 	@$(MAKE) --no-print-directory -s -j2 all
 	@scripts/demo $(BUILD)/nczarrfs
 
-.PHONY: install-deps install install-python uninstall deb deb-chroot print-version check check-all check-writing demo peers check-peers check-suites check-remote check-page
+.PHONY: install-deps install install-python uninstall deb deb-chroot print-version check check-all check-writing demo peers check-peers check-suites check-remote check-page check-table
 # ---- end of installing, checking, a first minute ----
 
 # --- sanitizers: begin --------------------------------------------------------------------------

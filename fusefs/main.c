@@ -281,6 +281,7 @@ static int main_refs_add(struct refs_set *set, const struct fs_refs_dataset *d,
 static const struct fs_refs_table refs_table = {
 	.format = &refs_source_ops,
 	.json = refs_set_json,
+	.table = refs_set_table,
 	.parquet = refs_set_parquet,
 	.add = main_refs_add,
 	.pass = refs_set_pass,

@@ -66,6 +66,7 @@ struct cfg {
 	struct {
 		char *address;   /* -o address= : SOURCE as readers reach it; NULL: unchanged */
 		bool inlined;    /* -o inline : chunks that cannot be referenced are embedded */
+		bool table;      /* -o table : a table of chunks in place of references */
 	} refs;
 	struct {
 		char *port;      /* -p PORT */

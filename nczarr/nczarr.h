@@ -138,13 +138,16 @@ int refs_set_json(int fd, struct refs_set **ret, struct err *e) NZ_MUST_USE;
  * per file; 0: 100,000. */
 int refs_set_parquet(const char *dir, uint64_t records, struct refs_set **ret,
 		     struct err *e) NZ_MUST_USE;
+/* refs_set_table - begin a table of chunks on fd, which is borrowed: one Parquet file with a row
+ * for each chunk, of which docs/how-to/dask-and-spark.md describes the columns. */
+int refs_set_table(int fd, struct refs_set **ret, struct err *e) NZ_MUST_USE;
 /* refs_set_add - add a dataset.
  * number  its position: each number from 0 on is added or passed exactly once, by threads that take
  *         them in ascending order
  * group   path of its group, "a/b.nc"; "": the root, of a set with one dataset
  * v       view of s, as for refs_json
- * Returns 0, or a negative errno. Then the set has nothing of the dataset and can go on with others,
- * unless refs_set_broken. */
+ * Returns 0, or a negative errno. Then the set has nothing of the dataset and can go on with
+ * others, unless refs_set_broken. */
 int refs_set_add(struct refs_set *set, uint64_t number, const char *group, struct source *s,
 		 struct view *v, const struct refs_options *opts, struct err *e) NZ_MUST_USE;
 /* refs_set_pass - go on without the dataset of a number. */

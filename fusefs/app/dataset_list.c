@@ -31,8 +31,9 @@ static int take_path(struct dataset_walk *w, char *path, struct err *e)
 	struct dataset_list *l = w->list;
 
 	if (l->n == PATHS_MAX)
-		return err_set(e, -ERANGE, "'%s': more than %zu datasets: give its "
-					   "subdirectories separately",
+		return err_set(e, -ERANGE,
+			       "'%s': more than %zu datasets: give its "
+			       "subdirectories separately",
 			       w->dir, PATHS_MAX);
 	if (grow_array(&l->paths, &l->cap, l->n + 1, sizeof(*l->paths)) < 0)
 		return err_nomem(e);
@@ -113,11 +114,8 @@ int dataset_list_find(const struct app *setup, const char *dir,
 					const struct source_ops *of),
 		      void *arg, struct dataset_list *ret, struct err *e)
 {
-	struct dataset_walk w = {.setup = setup,
-				 .dir = dir,
-				 .leave_out = leave_out,
-				 .arg = arg,
-				 .list = ret};
+	struct dataset_walk w = {
+		.setup = setup, .dir = dir, .leave_out = leave_out, .arg = arg, .list = ret};
 
 	*ret = (struct dataset_list){.n = 0};
 	return look_in(&w, dir, 0, e);

@@ -60,9 +60,10 @@ static const struct cfg_help_row rows[] = {
 	 "filter concat mode unsupported",
 	 "Write kerchunk references to the chunks of SOURCE, for programs that read them through "
 	 "fsspec without a mount: JSON to OUT or standard output, or a directory of Parquet files "
-	 "if OUT ends in .parq or .parquet.",
-	 {"nczarrfs refs model.nc model.json",
-	  "nczarrfs refs --concat time 'year/*.nc' year.parq"}},
+	 "if OUT ends in .parq or .parquet. If SOURCE is a directory of datasets, each of them is "
+	 "a group of the references. --table writes a table of chunks instead, for Spark and SQL.",
+	 {"nczarrfs refs --address s3://bucket/data /data data.json",
+	  "nczarrfs refs --concat time --inline 'year/*.nc' year.parq"}},
 	{CFG_CHECK,
 	 READ,
 	 "concat unsupported memory cache_size decode_threads open_datasets",

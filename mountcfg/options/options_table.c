@@ -224,6 +224,8 @@ const struct cfg_option cfg_options[] = {
 	 "(override), or must be equal in all files (equals)"},
 	{"inline", OPT_FLAG, NULL, FIELD(refs.inlined), NULL, 0, 0, GROUP_REFS,
 	 "embed chunks that references cannot point to"},
+	{"table", OPT_FLAG, NULL, FIELD(refs.table), NULL, 0, 0, GROUP_REFS,
+	 "write a table with a row for each chunk, one Parquet file, for Spark and SQL"},
 	{"address", OPT_TEXT, "URL", FIELD(refs.address), NULL, 0, 0, GROUP_REFS,
 	 "where readers of the references find SOURCE; the default is where it is now"},
 	{"debug", OPT_FLAG, NULL, FIELD(debug), NULL, 0, 0, GROUP_LOG, "log every request"},

@@ -102,20 +102,54 @@ int pq_snappy(const uint8_t *in, size_t n_in, uint8_t *out, size_t n, struct err
 
 /* ---- writing ---- */
 
-/* pq_writer - writes files of references: path (optional string, by a dictionary), offset, size
- * (INT64), raw (optional bytes). Rows are collected; pq_writer_end() writes the file. */
+/* pq_field - a column of a file that is written. */
+struct pq_field {
+	const char *name; /* static */
+	enum pq_kind {
+		PQ_INT,   /* INT64 */
+		PQ_TEXT,  /* UTF-8, by a dictionary: for few different values */
+		PQ_RAW,   /* bytes, or UTF-8 if text is set */
+	} kind;
+	bool optional;    /* rows may be null */
+	bool text;
+};
+
+#define PQ_FIELDS_MAX 16
+
+/* pq_writer - writes files of flat rows to a descriptor, which is only appended to. Rows are
+ * collected; pq_writer_flush() writes them as a row group, pq_writer_end() completes the file. The
+ * same rows give the same bytes. */
 struct pq_writer;
-int pq_writer_new(struct pq_writer **ret, struct err *e) NZ_MUST_USE;
+/* pq_writer_new - fields: at most PQ_FIELDS_MAX, static. */
+int pq_writer_new(const struct pq_field *fields, size_t n_fields, struct pq_writer **ret,
+		  struct err *e) NZ_MUST_USE;
 void pq_writer_free(struct pq_writer *w);
-/* pq_writer_row - add a row. path and raw NULL: no reference. */
-int pq_writer_row(struct pq_writer *w, const char *path, uint64_t off, uint64_t size,
-		  const uint8_t *raw, uint64_t raw_len, struct err *e) NZ_MUST_USE;
+/* pq_writer_int, pq_writer_bytes, pq_writer_null - add the next value of a column. Each column gets
+ * one for each row. bytes: of PQ_TEXT or PQ_RAW. -ERANGE: a number of more than 63 bits, more than
+ * 2 GiB. */
+int pq_writer_int(struct pq_writer *w, size_t field, uint64_t v, struct err *e) NZ_MUST_USE;
+int pq_writer_bytes(struct pq_writer *w, size_t field, const void *p, uint64_t n,
+		    struct err *e) NZ_MUST_USE;
+int pq_writer_null(struct pq_writer *w, size_t field, struct err *e) NZ_MUST_USE;
+/* pq_writer_rows - rows of this file, by its first column. */
 uint64_t pq_writer_rows(const struct pq_writer *w);
-/* pq_writer_waits - pending bytes, without rows. pq_writer_flush - write them as a row group. */
+/* pq_writer_waits - pending bytes of PQ_TEXT and PQ_RAW. pq_writer_flush - write the pending rows
+ * as a row group. */
 uint64_t pq_writer_waits(const struct pq_writer *w);
 int pq_writer_flush(struct pq_writer *w, int fd, struct err *e) NZ_MUST_USE;
 /* pq_writer_end - write the rest and the footer; after that the writer is empty and starts another
  * file. */
 int pq_writer_end(struct pq_writer *w, int fd, struct err *e) NZ_MUST_USE;
+
+/* pq_mark - a state of the writer between two row groups, after pq_writer_flush. */
+struct pq_mark {
+	uint64_t at;     /* bytes of the file */
+	uint64_t total;  /* rows */
+	size_t groups;
+	uint32_t n_groups;
+};
+void pq_writer_mark(const struct pq_writer *w, struct pq_mark *ret);
+/* pq_writer_back - forget the rows since a mark. The caller truncates the file to mark->at. */
+void pq_writer_back(struct pq_writer *w, const struct pq_mark *mark);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* writer.c - files of references as Parquet: row groups, a page for each of their columns,
- * compressed by zstd. The output is deterministic. */
+/* writer.c - flat rows as Parquet: row groups, a page for each of their columns, compressed by
+ * zstd. The output is deterministic. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -12,41 +12,52 @@
 
 #define LEVEL 3
 
-struct parquet_writer_row {
-	uint64_t off, size;
-	uint32_t path; /* 0: none; else a number in the dictionary, from 1 */
-	bool raw;
-	uint32_t raw_len;
+/* column - the pending values of a column. */
+struct column {
+	const struct pq_field *field;
+	/* n values, with those of nulls, which are 0. PQ_INT: the number, plus 1 if the field is
+	 * optional; PQ_TEXT: a number in the dictionary, from 1; PQ_RAW: 1 */
+	uint64_t *v;
+	size_t n, cap;
+	struct buf bytes; /* of PQ_RAW, or the dictionary: lengths and bytes, as in the page */
+	/* PQ_TEXT */
+	size_t *at; /* of each string in bytes */
+	size_t n_at, cap_at;
+	uint32_t *table; /* hash table of numbers; 0: empty */
+	size_t c_table;
 };
 
 struct pq_writer {
-	struct parquet_writer_row *rows; /* of the current group */
-	size_t n, cap;
-	struct buf raws;
-	struct buf paths; /* the dictionary in the form of its page: lengths and strings */
-	size_t *path_at;  /* of each in paths */
-	size_t n_paths, c_paths;
-	uint32_t *table; /* hash table of numbers; 0: empty */
-	size_t c_table;
+	struct column *columns;
+	size_t n_columns;
+	ZSTD_CCtx *zstd;
 	struct buf page, packed, head, groups;
 	uint32_t n_groups;
 	uint64_t total; /* rows of all groups */
 	uint64_t at;    /* bytes of the file so far */
 };
 
-int pq_writer_new(struct pq_writer **ret, struct err *e)
+int pq_writer_new(const struct pq_field *fields, size_t n_fields, struct pq_writer **ret,
+		  struct err *e)
 {
 	struct pq_writer *w = alloc_array(1, sizeof(*w));
-	struct buf *bufs[6];
 
 	if (!w)
 		return err_nomem(e);
-	memcpy(bufs,
-	       (struct buf *[]){&w->raws, &w->paths, &w->page, &w->packed, &w->head,
-				&w->groups},
-	       sizeof(bufs));
-	for (size_t i = 0; i < ARRAY_LEN(bufs); i++)
-		buf_init(bufs[i], INT32_MAX); /* lengths of pages are 31 bits */
+	for (size_t i = 0; i < 4; i++) /* lengths of pages are 31 bits */
+		buf_init((struct buf *[]){&w->page, &w->packed, &w->head, &w->groups}[i],
+			 INT32_MAX);
+	w->zstd = ZSTD_createCCtx();
+	w->columns = alloc_array(n_fields, sizeof(*w->columns));
+	if (!w->columns || !w->zstd) {
+		pq_writer_free(w);
+		return err_nomem(e);
+	}
+	w->n_columns = n_fields;
+	for (size_t i = 0; i < n_fields; i++) {
+		w->columns[i] = (struct column){.field = &fields[i]};
+		buf_init(&w->columns[i].bytes, INT32_MAX);
+	}
 	*ret = w;
 	return 0;
 }
@@ -55,122 +66,145 @@ void pq_writer_free(struct pq_writer *w)
 {
 	if (!w)
 		return;
-	buf_release(&w->raws);
-	buf_release(&w->paths);
+	for (size_t i = 0; i < w->n_columns; i++) {
+		struct column *c = &w->columns[i];
+
+		free(c->v);
+		free(c->at);
+		free(c->table);
+		buf_release(&c->bytes);
+	}
 	buf_release(&w->page);
 	buf_release(&w->packed);
 	buf_release(&w->head);
 	buf_release(&w->groups);
-	free(w->rows);
-	free(w->path_at);
-	free(w->table);
+	(void)ZSTD_freeCCtx(w->zstd);
+	free(w->columns);
 	free(w);
 }
 
 uint64_t pq_writer_rows(const struct pq_writer *w)
 {
-	return w->total + w->n;
+	return w->total + w->columns[0].n;
 }
 
 uint64_t pq_writer_waits(const struct pq_writer *w)
 {
-	return w->raws.len + w->paths.len;
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < w->n_columns; i++)
+		n += w->columns[i].bytes.len;
+	return n;
 }
 
 /* ---- the dictionary ---- */
 
-static const char *parquet_writer_path_of(const struct pq_writer *w, uint32_t number,
-					  size_t *ret_len)
+static const uint8_t *parquet_writer_text_of(const struct column *c, uint32_t number,
+					     size_t *ret_len)
 {
-	const uint8_t *p = w->paths.data + w->path_at[number - 1];
+	const uint8_t *p = c->bytes.data + c->at[number - 1];
 
 	*ret_len = get_le32(p);
-	return (const char *)p + 4;
+	return p + 4;
 }
 
-static uint32_t *parquet_writer_slot_of(const struct pq_writer *w, uint32_t *table, size_t c,
-					const char *path, size_t n)
+static uint32_t *parquet_writer_slot_of(const struct column *c, uint32_t *table, size_t size,
+					const void *text, size_t n)
 {
-	const uint64_t h = hash_bytes(HASH_SEED, path, n);
+	const uint64_t h = hash_bytes(HASH_SEED, text, n);
 	size_t i, len;
 
-	for (i = (size_t)(h ^ h >> 29) & (c - 1); table[i]; i = (i + 1) & (c - 1)) {
-		const char *have = parquet_writer_path_of(w, table[i], &len);
+	for (i = (size_t)(h ^ h >> 29) & (size - 1); table[i]; i = (i + 1) & (size - 1)) {
+		const uint8_t *have = parquet_writer_text_of(c, table[i], &len);
 
-		if (len == n && memcmp(have, path, n) == 0)
+		if (len == n && (n == 0 || memcmp(have, text, n) == 0))
 			break;
 	}
 	return &table[i];
 }
 
-static int grow_table(struct pq_writer *w, struct err *e)
+static int grow_table(struct column *c, struct err *e)
 {
-	size_t c = w->c_table ? 2 * w->c_table : 256, n;
-	uint32_t *table = alloc_array(c, sizeof(*table));
+	size_t size = c->c_table ? 2 * c->c_table : 256, n;
+	uint32_t *table = alloc_array(size, sizeof(*table));
 
 	if (!table)
 		return err_nomem(e);
-	for (uint32_t k = 1; k <= w->n_paths; k++) {
-		const char *path = parquet_writer_path_of(w, k, &n);
+	for (uint32_t k = 1; k <= c->n_at; k++) {
+		const uint8_t *text = parquet_writer_text_of(c, k, &n);
 
-		*parquet_writer_slot_of(w, table, c, path, n) = k;
+		*parquet_writer_slot_of(c, table, size, text, n) = k;
 	}
-	free(w->table);
-	w->table = table;
-	w->c_table = c;
+	free(c->table);
+	c->table = table;
+	c->c_table = size;
 	return 0;
 }
 
-static int parquet_writer_number_of(struct pq_writer *w, const char *path, uint32_t *ret,
+static int put_bytes(struct column *c, const void *p, size_t n, struct err *e)
+{
+	buf_put_le32(&c->bytes, (uint32_t)n);
+	buf_put(&c->bytes, p, n);
+	return buf_ok(&c->bytes) ? 0 : err_nomem(e);
+}
+
+static int parquet_writer_number_of(struct column *c, const void *text, size_t n, uint64_t *ret,
 				    struct err *e)
 {
-	size_t n = strlen(path);
+	const size_t at = c->bytes.len;
 	uint32_t *slot;
-	int rc = w->n_paths * 2 >= w->c_table ? grow_table(w, e) : 0;
+	int rc = c->n_at * 2 >= c->c_table ? grow_table(c, e) : 0;
 
 	if (rc)
 		return rc;
-	slot = parquet_writer_slot_of(w, w->table, w->c_table, path, n);
+	slot = parquet_writer_slot_of(c, c->table, c->c_table, text, n);
 	if (!*slot) {
-		if (grow_array(&w->path_at, &w->c_paths, w->n_paths + 1, sizeof(*w->path_at)))
+		if (grow_array(&c->at, &c->cap_at, c->n_at + 1, sizeof(*c->at)))
 			return err_nomem(e);
-		w->path_at[w->n_paths] = w->paths.len;
-		buf_put_le32(&w->paths, (uint32_t)n);
-		buf_put(&w->paths, path, n);
-		if (!buf_ok(&w->paths))
-			return err_nomem(e);
-		*slot = (uint32_t)++w->n_paths;
+		rc = put_bytes(c, text, n, e);
+		if (rc)
+			return rc;
+		c->at[c->n_at] = at;
+		*slot = (uint32_t)++c->n_at;
 	}
 	*ret = *slot;
 	return 0;
 }
 
-int pq_writer_row(struct pq_writer *w, const char *path, uint64_t off, uint64_t size,
-		  const uint8_t *raw, uint64_t raw_len, struct err *e)
-{
-	struct parquet_writer_row r = {.off = off, .size = size, .raw = raw != NULL};
-	int rc = 0;
+/* ---- values ---- */
 
-	if (off > INT64_MAX || size > INT64_MAX || raw_len > INT32_MAX)
-		return err_set(e, -ERANGE,
-			       "Parquet cannot store a reference to %" PRIu64
-			       " bytes at offset %" PRIu64,
-			       size, off);
-	if (grow_array(&w->rows, &w->cap, w->n + 1, sizeof(*w->rows)))
+static int put_value(struct column *c, uint64_t v, struct err *e)
+{
+	if (grow_array(&c->v, &c->cap, c->n + 1, sizeof(*c->v)))
 		return err_nomem(e);
-	if (path)
-		rc = parquet_writer_number_of(w, path, &r.path, e);
-	if (rc)
-		return rc;
-	if (raw) {
-		r.raw_len = (uint32_t)raw_len;
-		buf_put_le32(&w->raws, r.raw_len);
-		buf_put(&w->raws, raw, (size_t)raw_len);
-		if (!buf_ok(&w->raws))
-			return err_nomem(e);
-	}
-	w->rows[w->n++] = r;
+	c->v[c->n++] = v;
 	return 0;
+}
+
+int pq_writer_int(struct pq_writer *w, size_t field, uint64_t v, struct err *e)
+{
+	if (v > INT64_MAX)
+		return err_set(e, -ERANGE, "Parquet cannot store the number %" PRIu64, v);
+	return put_value(&w->columns[field], v + w->columns[field].field->optional, e);
+}
+
+int pq_writer_bytes(struct pq_writer *w, size_t field, const void *p, uint64_t n, struct err *e)
+{
+	struct column *c = &w->columns[field];
+	uint64_t v = 1;
+	int rc;
+
+	if (n > INT32_MAX)
+		return err_set(e, -ERANGE, "Parquet cannot store a value of %" PRIu64 " bytes",
+			       n);
+	rc = c->field->kind == PQ_TEXT ? parquet_writer_number_of(c, p, (size_t)n, &v, e)
+				       : put_bytes(c, p, (size_t)n, e);
+	return rc ? rc : put_value(c, v, e);
+}
+
+int pq_writer_null(struct pq_writer *w, size_t field, struct err *e)
+{
+	return put_value(&w->columns[field], 0, e);
 }
 
 /* ---- pages ---- */
@@ -202,20 +236,20 @@ static void put_packed_head(struct buf *out, uint64_t n)
 	buf_putc(out, (char)v);
 }
 
-/* put_levels - bit-packed flags of rows with a value. raw: of raws, else of paths. */
-static void put_levels(struct pq_writer *w, bool raw)
+/* put_levels - bit-packed flags of rows with a value. */
+static void put_levels(struct pq_writer *w, const struct column *c)
 {
 	struct buf *out = &w->page;
 	size_t from = out->len;
 	uint32_t len;
 
 	buf_put_le32(out, 0);
-	put_packed_head(out, w->n);
-	for (size_t i = 0; i < w->n; i += 8) {
+	put_packed_head(out, c->n);
+	for (size_t i = 0; i < c->n; i += 8) {
 		uint8_t bits = 0;
 
-		for (size_t k = 0; k < 8 && i + k < w->n; k++)
-			if (raw ? w->rows[i + k].raw : w->rows[i + k].path > 0)
+		for (size_t k = 0; k < 8 && i + k < c->n; k++)
+			if (c->v[i + k])
 				bits |= (uint8_t)(1u << k);
 		buf_putc(out, (char)bits);
 	}
@@ -225,22 +259,22 @@ static void put_levels(struct pq_writer *w, bool raw)
 	put_le32(out->data + from, len);
 }
 
-/* put_indexes - numbers of paths, from 0, in the fewest bits. */
-static void put_indexes(struct pq_writer *w)
+/* put_indexes - numbers of strings, from 0, in the fewest bits. */
+static void put_indexes(struct pq_writer *w, const struct column *c)
 {
 	uint32_t width = 1, used = 0;
 	uint64_t bits = 0, n = 0;
 
-	while (width < 32 && (w->n_paths - 1) >> width)
+	while (width < 32 && (c->n_at - 1) >> width)
 		width++;
-	for (size_t i = 0; i < w->n; i++)
-		n += w->rows[i].path > 0;
+	for (size_t i = 0; i < c->n; i++)
+		n += c->v[i] > 0;
 	buf_putc(&w->page, (char)width);
 	put_packed_head(&w->page, n);
-	for (size_t i = 0; i < w->n; i++) {
-		if (!w->rows[i].path)
+	for (size_t i = 0; i < c->n; i++) {
+		if (!c->v[i])
 			continue;
-		bits |= (uint64_t)(w->rows[i].path - 1) << used;
+		bits |= (c->v[i] - 1) << used;
 		for (used += width; used >= 8; used -= 8, bits >>= 8)
 			buf_putc(&w->page, (char)(bits & 0xff));
 	}
@@ -270,8 +304,8 @@ static int parquet_writer_put_page(struct pq_writer *w, int fd, const struct buf
 	to = buf_grow(&w->packed, bound);
 	if (!to)
 		return err_nomem(e);
-	n = ZSTD_compress(to, bound, page->data ? page->data : (const uint8_t *)"", page->len,
-			  LEVEL);
+	n = ZSTD_compressCCtx(w->zstd, to, bound, page->data ? page->data : (const uint8_t *)"",
+			      page->len, LEVEL);
 	if (ZSTD_isError(n))
 		return err_nomem(e);
 	w->packed.len = n;
@@ -294,28 +328,25 @@ static int parquet_writer_put_page(struct pq_writer *w, int fd, const struct buf
 
 /* ---- columns ---- */
 
-enum { PATH, OFFSET, SIZE, RAW, COLUMNS };
-static const char *const names[] = {"path", "offset", "size", "raw"};
-
 /* put_meta - a column of the group, for the footer. */
-static void put_meta(struct pq_writer *w, struct thrift_writer *t, int column, uint64_t from,
-		     uint64_t data, uint64_t sum)
+static void put_meta(struct pq_writer *w, const struct column *c, struct thrift_writer *t,
+		     uint64_t from, uint64_t data, uint64_t sum)
 {
 	int16_t chunk = thrift_write_begin(t, 0), meta;
-	bool bytes = column == PATH || column == RAW, dict = data != from;
+	bool dict = data != from;
 
 	thrift_write_int(t, 2, THRIFT_I64, (int64_t)from);
 	meta = thrift_write_begin(t, 3);
-	thrift_write_int(t, 1, THRIFT_I32, bytes ? PQ_BYTES : PQ_INT64);
+	thrift_write_int(t, 1, THRIFT_I32, c->field->kind == PQ_INT ? PQ_INT64 : PQ_BYTES);
 	thrift_write_list(t, 2, THRIFT_I32, dict ? 3 : 2);
 	thrift_write_element_int(t, PQ_PLAIN);
 	thrift_write_element_int(t, PQ_RLE);
 	if (dict)
 		thrift_write_element_int(t, PQ_RLE_DICTIONARY);
 	thrift_write_list(t, 3, THRIFT_BINARY, 1);
-	thrift_write_element_text(t, names[column]);
+	thrift_write_element_text(t, c->field->name);
 	thrift_write_int(t, 4, THRIFT_I32, PQ_ZSTD);
-	thrift_write_int(t, 5, THRIFT_I64, (int64_t)w->n);
+	thrift_write_int(t, 5, THRIFT_I64, (int64_t)c->n);
 	thrift_write_int(t, 6, THRIFT_I64, (int64_t)sum);
 	thrift_write_int(t, 7, THRIFT_I64, (int64_t)(w->at - from));
 	thrift_write_int(t, 9, THRIFT_I64, (int64_t)data);
@@ -325,38 +356,57 @@ static void put_meta(struct pq_writer *w, struct thrift_writer *t, int column, u
 	thrift_write_end(t, chunk);
 }
 
-static int put_column(struct pq_writer *w, int fd, int column, struct thrift_writer *t,
-		      uint64_t *total, struct err *e)
+/* put_ints - the numbers that are not null. */
+static void put_ints(struct pq_writer *w, const struct column *c)
 {
-	const bool dict = column == PATH && w->n_paths > 0;
+	const bool optional = c->field->optional;
+
+	for (size_t i = 0; i < c->n; i++)
+		if (!optional || c->v[i])
+			buf_put_le(&w->page, c->v[i] - optional, 8);
+}
+
+static int put_column(struct pq_writer *w, int fd, const struct column *c,
+		      struct thrift_writer *t, uint64_t *total, struct err *e)
+{
+	const bool dict = c->field->kind == PQ_TEXT && c->n_at > 0;
 	uint64_t from = w->at, data, sum = 0;
 	int rc = 0;
 
 	if (dict)
-		rc = parquet_writer_put_page(w, fd, &w->paths, PQ_DICTIONARY_PAGE, PQ_PLAIN,
-					     w->n_paths, &sum, e);
+		rc = parquet_writer_put_page(w, fd, &c->bytes, PQ_DICTIONARY_PAGE, PQ_PLAIN,
+					     c->n_at, &sum, e);
 	data = w->at;
 	buf_clear(&w->page);
-	if (column == PATH || column == RAW)
-		put_levels(w, column == RAW);
+	if (c->field->optional)
+		put_levels(w, c);
 	if (dict)
-		put_indexes(w);
-	for (size_t i = 0; (column == OFFSET || column == SIZE) && i < w->n; i++)
-		buf_put_le(&w->page, column == OFFSET ? w->rows[i].off : w->rows[i].size, 8);
-	if (column == RAW)
-		buf_put(&w->page, w->raws.data, w->raws.len);
+		put_indexes(w, c);
+	if (c->field->kind == PQ_INT)
+		put_ints(w, c);
+	if (c->field->kind == PQ_RAW)
+		buf_put(&w->page, c->bytes.data, c->bytes.len);
 	if (rc == 0)
 		rc = parquet_writer_put_page(w, fd, &w->page, PQ_DATA_PAGE,
-					     dict ? PQ_RLE_DICTIONARY : PQ_PLAIN, w->n, &sum,
+					     dict ? PQ_RLE_DICTIONARY : PQ_PLAIN, c->n, &sum,
 					     e);
-	put_meta(w, t, column, from, data, sum);
+	put_meta(w, c, t, from, data, sum);
 	*total += sum;
 	return rc;
+}
+
+static void column_clear(struct column *c)
+{
+	c->n = c->n_at = 0;
+	buf_clear(&c->bytes);
+	if (c->c_table)
+		memset(c->table, 0, c->c_table * sizeof(*c->table));
 }
 
 int pq_writer_flush(struct pq_writer *w, int fd, struct err *e)
 {
 	struct thrift_writer t = {.out = &w->groups};
+	const size_t n = w->columns[0].n;
 	struct buf magic;
 	uint64_t total = 0;
 	int rc = 0;
@@ -367,43 +417,58 @@ int pq_writer_flush(struct pq_writer *w, int fd, struct err *e)
 		rc = put_out(w, fd, &magic, e);
 		buf_release(&magic);
 	}
-	if (rc || w->n == 0)
+	if (rc || n == 0)
 		return rc;
-	thrift_write_list(&t, 1, THRIFT_STRUCT, COLUMNS);
-	for (int c = 0; rc == 0 && c < COLUMNS; c++)
-		rc = put_column(w, fd, c, &t, &total, e);
+	thrift_write_list(&t, 1, THRIFT_STRUCT, (uint32_t)w->n_columns);
+	for (size_t i = 0; rc == 0 && i < w->n_columns; i++)
+		rc = put_column(w, fd, &w->columns[i], &t, &total, e);
 	thrift_write_int(&t, 2, THRIFT_I64, (int64_t)total);
-	thrift_write_int(&t, 3, THRIFT_I64, (int64_t)w->n);
+	thrift_write_int(&t, 3, THRIFT_I64, (int64_t)n);
 	buf_putc(&w->groups, THRIFT_STOP);
 	w->n_groups++;
-	w->total += w->n;
-	w->n = w->n_paths = 0;
-	buf_clear(&w->raws);
-	buf_clear(&w->paths);
-	if (w->c_table)
-		memset(w->table, 0, w->c_table * sizeof(*w->table));
+	w->total += n;
+	for (size_t i = 0; i < w->n_columns; i++)
+		column_clear(&w->columns[i]);
 	return rc;
+}
+
+void pq_writer_mark(const struct pq_writer *w, struct pq_mark *ret)
+{
+	*ret = (struct pq_mark){.at = w->at,
+				.total = w->total,
+				.groups = w->groups.len,
+				.n_groups = w->n_groups};
+}
+
+void pq_writer_back(struct pq_writer *w, const struct pq_mark *mark)
+{
+	for (size_t i = 0; i < w->n_columns; i++)
+		column_clear(&w->columns[i]);
+	w->at = mark->at;
+	w->total = mark->total;
+	w->groups.len = mark->groups;
+	w->n_groups = mark->n_groups;
 }
 
 /* ---- the footer ---- */
 
-static void put_schema(struct thrift_writer *t)
+static void put_schema(const struct pq_writer *w, struct thrift_writer *t)
 {
 	int16_t outer;
 
-	thrift_write_list(t, 2, THRIFT_STRUCT, COLUMNS + 1);
+	thrift_write_list(t, 2, THRIFT_STRUCT, (uint32_t)w->n_columns + 1);
 	outer = thrift_write_begin(t, 0);
 	thrift_write_text(t, 4, "schema");
-	thrift_write_int(t, 5, THRIFT_I32, COLUMNS);
+	thrift_write_int(t, 5, THRIFT_I32, (int64_t)w->n_columns);
 	thrift_write_end(t, outer);
-	for (int c = 0; c < COLUMNS; c++) {
-		bool bytes = c == PATH || c == RAW;
+	for (size_t i = 0; i < w->n_columns; i++) {
+		const struct pq_field *f = w->columns[i].field;
 
 		outer = thrift_write_begin(t, 0);
-		thrift_write_int(t, 1, THRIFT_I32, bytes ? PQ_BYTES : PQ_INT64);
-		thrift_write_int(t, 3, THRIFT_I32, bytes ? PQ_OPTIONAL : PQ_REQUIRED);
-		thrift_write_text(t, 4, names[c]);
-		if (c == PATH)
+		thrift_write_int(t, 1, THRIFT_I32, f->kind == PQ_INT ? PQ_INT64 : PQ_BYTES);
+		thrift_write_int(t, 3, THRIFT_I32, f->optional ? PQ_OPTIONAL : PQ_REQUIRED);
+		thrift_write_text(t, 4, f->name);
+		if (f->kind == PQ_TEXT || f->text)
 			thrift_write_int(t, 6, THRIFT_I32, PQ_UTF8);
 		thrift_write_end(t, outer);
 	}
@@ -418,7 +483,7 @@ int pq_writer_end(struct pq_writer *w, int fd, struct err *e)
 		return rc;
 	buf_clear(&w->page);
 	thrift_write_int(&t, 1, THRIFT_I32, 1);
-	put_schema(&t);
+	put_schema(w, &t);
 	thrift_write_int(&t, 3, THRIFT_I64, (int64_t)w->total);
 	thrift_write_list(&t, 4, THRIFT_STRUCT, w->n_groups);
 	buf_put(&w->page, w->groups.data, w->groups.len);

@@ -21,14 +21,14 @@ struct refs_write_walk {
 	const struct refs_options *opts;
 	const struct refs_out *out;
 	const struct zr_visible *shown;
-	const char *group;   /* of the dataset */
-	bool out_failed;     /* a function of `out` returned an error */
-	uint64_t done, all;  /* chunks */
-	uint64_t next;       /* value of done + at for the next report */
-	bool encode;     /* the address is a URL: keys are percent-encoded */
-	struct buf dir;  /* key of a group or array with '/' at its end, or "" */
-	struct buf text; /* of a document, or an inline chunk */
-	struct buf key;  /* of an object, relative to the source's address */
+	const char *group;  /* of the dataset */
+	bool out_failed;    /* a function of `out` returned an error */
+	uint64_t done, all; /* chunks */
+	uint64_t next;      /* value of done + at for the next report */
+	bool encode;        /* the address is a URL: keys are percent-encoded */
+	struct buf dir;     /* key of a group or array with '/' at its end, or "" */
+	struct buf text;    /* of a document, or an inline chunk */
+	struct buf key;     /* of an object, relative to the source's address */
 	struct buf url;
 };
 
@@ -104,8 +104,9 @@ static int put_url(struct refs_write_walk *w, bool full, struct err *e)
 	if (full && folder) { /* the key becomes one below the address */
 		if (len <= n || strncmp(key, folder, n) != 0 ||
 		    (key[n] != '/' && folder[n - 1] != '/'))
-			return err_set(e, -EINVAL, "'%.*s' is not below '%s', which -o address "
-						   "replaces",
+			return err_set(e, -EINVAL,
+				       "'%.*s' is not below '%s', which -o address "
+				       "replaces",
 				       (int)u64_min(len, 200), key, folder);
 		key += n + (key[n] == '/');
 		len = w->key.len - (size_t)(key - (const char *)w->key.data);
@@ -324,8 +325,7 @@ int refs_walk(struct source *s, struct view *v, const char *group,
 	      const struct refs_options *opts, const struct refs_out *out, bool *ret_out,
 	      struct err *e)
 {
-	struct refs_write_walk w = {
-		.s = s, .v = v, .group = group, .opts = opts, .out = out};
+	struct refs_write_walk w = {.s = s, .v = v, .group = group, .opts = opts, .out = out};
 	int rc;
 
 	*ret_out = false;

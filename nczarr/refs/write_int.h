@@ -4,16 +4,16 @@
  *   write.c          walks a view: documents, then each array's chunks, in the view's order
  *   write_set.c      the document of all datasets, to which they are added in order
  *   write_json.c     writes kerchunk's JSON
- *   write_parquet.c  writes kerchunk's directory of Parquet files */
+ *   write_parquet.c  writes kerchunk's directory of Parquet files
+ *   write_table.c    writes a table of chunks, one Parquet file */
 #ifndef NCZARR_REFS_WRITE_INT_H
 #define NCZARR_REFS_WRITE_INT_H
 
 #include <pthread.h>
 
 #include "nczarr/nczarr.h"
+#include "nczarr/parquet/parquet.h"
 #include "nczarr/view/view.h"
-
-struct pq_writer;
 
 /* ---- write.c ---- */
 
@@ -49,10 +49,15 @@ int refs_walk(struct source *s, struct view *v, const char *group,
 
 /* ---- write_set.c ---- */
 
-/* refs_set - write_set.c has the document, write_parquet.c the files next to it. */
+/* refs_set - write_set.c has the document, write_parquet.c the files next to it, write_table.c the
+ * rows. */
 struct refs_set {
-	int fd;              /* of the document; owned if parquet */
-	bool parquet;        /* the document is .zmetadata */
+	enum refs_kind {
+		REFS_SET_JSON,
+		REFS_SET_PARQUET, /* the document is .zmetadata */
+		REFS_SET_TABLE,   /* the document is the table */
+	} kind;
+	int fd;              /* of the document; owned if REFS_SET_PARQUET */
 	bool cuts;           /* fd is a regular file: what a failed dataset wrote is removed */
 	pthread_mutex_t lock;
 	pthread_cond_t moved;
@@ -66,6 +71,13 @@ struct refs_set {
 	int dir_fd;
 	uint64_t records;
 	struct pq_writer *idle; /* lock: one that no thread uses; NULL */
+	/* a table, of the thread with the turn */
+	struct pq_writer *rows;
+	uint64_t pending;    /* rows that are not written */
+	struct refs_columns {
+		struct buf variable, zarray, zattrs; /* of the rows that follow */
+		bool has_zattrs;
+	} columns;
 };
 
 /* refs_part - a dataset that is added. */
@@ -73,30 +85,42 @@ struct refs_part {
 	struct refs_set *set;
 	uint64_t number;
 	const char *group;
-	struct buf text; /* entries that are not written yet: each begins with ",\n" */
+	struct buf text; /* entries that are not written yet: each begins with ",\n", or is a record
+			  * of write_table.c */
 	bool mine;       /* it has the turn */
 	bool was_any;    /* at the start of the turn: set->any, position of fd */
 	off_t from;
+	struct pq_mark mark; /* of a table */
 };
 
 /* refs_part_key - append ",\n" and a key to the part's text. */
 void refs_part_key(struct refs_part *p, const char *key);
-/* refs_part_flush - when it is the part's turn, write its text if it has more than `above` bytes. */
+/* refs_part_flush - when it is the part's turn, write its text if it has more than `above`
+ * bytes. */
 int refs_part_flush(struct refs_part *p, size_t above, struct err *e) NZ_MUST_USE;
 
-/* refs_set_json_add, refs_set_parquet_add - write a dataset (write_json.c, write_parquet.c).
- * *ret_out: as refs_walk. */
+/* refs_set_json_add, refs_set_parquet_add, refs_set_table_add - write a dataset (write_json.c,
+ * write_parquet.c, write_table.c). *ret_out: as refs_walk. */
 int refs_set_json_add(struct refs_part *p, struct source *s, struct view *v,
 		      const struct refs_options *opts, bool *ret_out,
 		      struct err *e) NZ_MUST_USE;
 int refs_set_parquet_add(struct refs_part *p, struct source *s, struct view *v,
 			 const struct refs_options *opts, bool *ret_out,
 			 struct err *e) NZ_MUST_USE;
+int refs_set_table_add(struct refs_part *p, struct source *s, struct view *v,
+		       const struct refs_options *opts, bool *ret_out,
+		       struct err *e) NZ_MUST_USE;
 
-/* refs_set_new - the part of refs_set_json and refs_set_parquet that they share. fd: as above.
- * head: the document up to its first entry. */
-int refs_set_new(int fd, bool parquet, const char *head, struct refs_set **ret,
+/* refs_set_new - the part that all kinds share. fd: as above. head: the document up to its first
+ * entry. */
+int refs_set_new(int fd, enum refs_kind kind, const char *head, struct refs_set **ret,
 		 struct err *e) NZ_MUST_USE;
+/* refs_table_take - add the records of a part's text to the table, with the turn.
+ * refs_table_flush - write pending rows. refs_table_release - free what only a table has. */
+int refs_table_take(struct refs_set *set, const char *group, const struct buf *text,
+		    struct err *e) NZ_MUST_USE;
+int refs_table_flush(struct refs_set *set, struct err *e) NZ_MUST_USE;
+void refs_table_release(struct refs_set *set);
 /* refs_set_parquet_sync - write everything to stable storage. */
 int refs_set_parquet_sync(struct refs_set *set, struct err *e) NZ_MUST_USE;
 /* refs_set_parquet_release - close and free what only Parquet has. */

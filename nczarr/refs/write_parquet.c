@@ -14,7 +14,6 @@
 
 #include "base/os/io.h"
 #include "base/os/open_beneath.h"
-#include "nczarr/parquet/parquet.h"
 
 #define RECORDS 100000                 /* references in a file */
 #define WAITS_MAX ((uint64_t)64 << 20) /* bytes of chunks in one group of rows */
@@ -22,10 +21,19 @@
 	1000 /* arrays with up to this many files also have those without any reference: listings
 	      * look for them */
 
+/* Spec: kerchunk, "References specification", Parquet. */
+enum { PATH, OFFSET, SIZE, RAW };
+static const struct pq_field columns[] = {
+	[PATH] = {"path", PQ_TEXT, true, false},
+	[OFFSET] = {"offset", PQ_INT, false, false},
+	[SIZE] = {"size", PQ_INT, false, false},
+	[RAW] = {"raw", PQ_RAW, true, false},
+};
+
 struct parquet_out {
 	struct refs_part *part;
 	uint64_t records;
-	bool sync;       /* each file */
+	bool sync; /* each file */
 	/* the array */
 	struct buf key;
 	uint64_t n;      /* chunks */
@@ -89,12 +97,33 @@ static int open_record(struct parquet_out *p, struct err *e)
 			 : 0;
 }
 
+/* put_row - add a row. c: NULL: no reference. */
+static int put_row(struct parquet_out *p, const struct refs_chunk *c, struct err *e)
+{
+	const bool inlined = c && c->data, ranged = c && !c->data && !c->whole;
+	struct pq_writer *w = p->w;
+	int rc;
+
+	if (c && !inlined)
+		rc = pq_writer_bytes(w, PATH, c->url, strlen(c->url), e);
+	else
+		rc = pq_writer_null(w, PATH, e);
+	if (rc == 0)
+		rc = pq_writer_int(w, OFFSET, ranged ? c->off : 0, e);
+	if (rc == 0)
+		rc = pq_writer_int(w, SIZE, ranged ? c->len : 0, e);
+	if (rc == 0)
+		rc = inlined ? pq_writer_bytes(w, RAW, c->data, c->len, e)
+			     : pq_writer_null(w, RAW, e);
+	return rc;
+}
+
 static int write_parquet_fill(struct parquet_out *p, uint64_t until, struct err *e)
 {
 	int rc = 0;
 
 	while (rc == 0 && pq_writer_rows(p->w) < until)
-		rc = pq_writer_row(p->w, NULL, 0, 0, NULL, 0, e);
+		rc = put_row(p, NULL, e);
 	return rc;
 }
 
@@ -153,8 +182,7 @@ static int write_parquet_put_chunk(void *arg, const char *name NZ_UNUSED, uint64
 	if (rc == 0)
 		rc = write_parquet_fill(p, linear % p->records, e);
 	if (rc == 0)
-		rc = pq_writer_row(p->w, c->data ? NULL : c->url, c->whole ? 0 : c->off,
-				   c->data || c->whole ? 0 : c->len, c->data, c->len, e);
+		rc = put_row(p, c, e);
 	if (rc == 0 && pq_writer_waits(p->w) > WAITS_MAX)
 		rc = pq_writer_flush(p->w, p->fd, e);
 	return rc;
@@ -180,7 +208,7 @@ static int take_writer(struct refs_set *set, struct pq_writer **ret, struct err 
 	*ret = set->idle;
 	set->idle = NULL;
 	(void)pthread_mutex_unlock(&set->lock);
-	return *ret ? 0 : pq_writer_new(ret, e);
+	return *ret ? 0 : pq_writer_new(columns, ARRAY_LEN(columns), ret, e);
 }
 
 static void give_writer(struct refs_set *set, struct pq_writer *w)
@@ -252,11 +280,12 @@ int refs_set_parquet(const char *dir, uint64_t records, struct refs_set **ret, s
 		return err_sys(e, errno, "'%.200s'", dir);
 	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (dir_fd >= 0)
-		fd = openat(dir_fd, ".zmetadata", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		fd = openat(dir_fd, ".zmetadata", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+			    0666);
 	if (fd < 0)
 		return err_sys(e, errno, "'%.200s'", dir);
-	rc = refs_set_new(fd, true, "{\"zarr_consolidated_format\": 1, \"metadata\": {", ret,
-			  e);
+	rc = refs_set_new(fd, REFS_SET_PARQUET,
+			  "{\"zarr_consolidated_format\": 1, \"metadata\": {", ret, e);
 	if (rc < 0)
 		return rc;
 	(*ret)->dir_fd = dir_fd;

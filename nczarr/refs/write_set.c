@@ -2,8 +2,8 @@
 /* write_set.c - the document of a reference set: datasets are prepared at the same time, and write
  * to it one after the other, in the order of their numbers.
  *
- * The thread whose number it is may write without the lock. What a dataset wrote before it failed is
- * cut off again, unless the document is a pipe: readers would take its missing chunks for fill
+ * The thread whose number it is may write without the lock. What a dataset wrote before it failed
+ * is cut off again, unless the document is a pipe: readers would take its missing chunks for fill
  * values. */
 #include "nczarr/refs/write_int.h"
 
@@ -39,13 +39,16 @@ static int set_write(struct refs_set *set, const uint8_t *data, size_t n, struct
 }
 
 /* set_entries - write entries that each begin with ",\n"; the first of a document has no comma. */
-static int set_entries(struct refs_set *set, const struct buf *text, struct err *e)
+static int set_entries(struct refs_set *set, const char *group, const struct buf *text,
+		       struct err *e)
 {
 	const size_t skip = !set->any && text->len > 0;
 	int rc;
 
 	if (!buf_ok(text))
 		return err_nomem(e);
+	if (set->kind == REFS_SET_TABLE)
+		return refs_table_take(set, group, text, e);
 	rc = set_write(set, text->data + skip, text->len - skip, e);
 	set->any |= text->len > 0;
 	return rc;
@@ -100,7 +103,7 @@ static void put_group(struct refs_set *set, struct buf *out, const char *path, s
 	else
 		out->failed = true;
 	buf_puts(out, ": ");
-	if (set->parquet)
+	if (set->kind == REFS_SET_PARQUET)
 		buf_puts(out, GROUP_DOC);
 	else
 		str_put_json(out, GROUP_DOC, sizeof(GROUP_DOC) - 1);
@@ -174,14 +177,20 @@ int refs_part_flush(struct refs_part *p, size_t above, struct err *e)
 		return 0;
 	part_turn(p);
 	rc = refs_set_broken(set, e);
-	if (rc == 0 && first && *p->group) {
+	/* more of the part follows, and it may fail */
+	if (rc == 0 && first && above > 0 && set->kind == REFS_SET_TABLE) {
+		rc = refs_table_flush(set, e);
+		pq_writer_mark(set->rows, &p->mark);
+		p->from = set->cuts ? lseek(set->fd, 0, SEEK_CUR) : 0;
+	}
+	if (rc == 0 && first && *p->group && set->kind != REFS_SET_TABLE) {
 		buf_init(&groups, (size_t)1 << 24);
 		put_groups(set, &groups, p->group);
-		rc = set_entries(set, &groups, e);
+		rc = set_entries(set, p->group, &groups, e);
 		buf_release(&groups);
 	}
 	if (rc == 0)
-		rc = set_entries(set, &p->text, e);
+		rc = set_entries(set, p->group, &p->text, e);
 	buf_clear(&p->text);
 	return rc;
 }
@@ -198,6 +207,9 @@ static void part_cut(struct refs_part *p, const struct err *why)
 		set_break(set, why->code, why);
 		return;
 	}
+	if (set->kind == REFS_SET_TABLE)
+		pq_writer_back(set->rows, &p->mark);
+	set->pending = 0;
 	if (p->from < 0 || ftruncate(set->fd, p->from) < 0 ||
 	    lseek(set->fd, p->from, SEEK_SET) < 0)
 		set_break(set, err_sys(&e, errno, "cannot write the references"), &e);
@@ -219,10 +231,11 @@ static int check_group(const char *group, struct err *e)
 
 		for (size_t i = 0; reserved[i]; i++)
 			if (strlen(reserved[i]) == len && strncmp(reserved[i], p, len) == 0)
-				return err_set(e, -EINVAL,
-					       "'%s' is the name of a metadata file of Zarr, and "
-					       "a group cannot have it",
-					       reserved[i]);
+				return err_set(
+					e, -EINVAL,
+					"'%s' is the name of a metadata file of Zarr, and "
+					"a group cannot have it",
+					reserved[i]);
 		p += len;
 	}
 	return 0;
@@ -231,6 +244,13 @@ static int check_group(const char *group, struct err *e)
 int refs_set_add(struct refs_set *set, uint64_t number, const char *group, struct source *s,
 		 struct view *v, const struct refs_options *opts, struct err *e)
 {
+	static int (*const add[])(struct refs_part * p, struct source * s, struct view * v,
+				  const struct refs_options *opts, bool *ret_out,
+				  struct err *e) = {
+		[REFS_SET_JSON] = refs_set_json_add,
+		[REFS_SET_PARQUET] = refs_set_parquet_add,
+		[REFS_SET_TABLE] = refs_set_table_add,
+	};
 	struct refs_part p = {.set = set, .number = number, .group = group};
 	struct err why = ERR_INIT;
 	bool out = false;
@@ -239,8 +259,7 @@ int refs_set_add(struct refs_set *set, uint64_t number, const char *group, struc
 	buf_init(&p.text, SIZE_MAX / 2);
 	rc = check_group(group, &why);
 	if (rc == 0)
-		rc = (set->parquet ? refs_set_parquet_add : refs_set_json_add)(&p, s, v, opts,
-									      &out, &why);
+		rc = add[set->kind](&p, s, v, opts, &out, &why);
 	if (rc == 0) {
 		rc = refs_part_flush(&p, 0, &why);
 		out = rc < 0;
@@ -271,7 +290,8 @@ void refs_set_pass(struct refs_set *set, uint64_t number)
 
 /* ---- the set ---- */
 
-int refs_set_new(int fd, bool parquet, const char *head, struct refs_set **ret, struct err *e)
+int refs_set_new(int fd, enum refs_kind kind, const char *head, struct refs_set **ret,
+		 struct err *e)
 {
 	struct refs_set *set = alloc_array(1, sizeof(*set));
 	struct stat st;
@@ -279,7 +299,7 @@ int refs_set_new(int fd, bool parquet, const char *head, struct refs_set **ret, 
 
 	if (!set)
 		return err_nomem(e);
-	*set = (struct refs_set){.fd = fd, .parquet = parquet, .dir_fd = -1};
+	*set = (struct refs_set){.fd = fd, .kind = kind, .dir_fd = -1};
 	set->cuts = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 	(void)pthread_mutex_init(&set->lock, NULL); /* cannot fail without attributes */
 	(void)pthread_cond_init(&set->moved, NULL);
@@ -296,7 +316,7 @@ int refs_set_new(int fd, bool parquet, const char *head, struct refs_set **ret, 
 
 int refs_set_json(int fd, struct refs_set **ret, struct err *e)
 {
-	return refs_set_new(fd, false, "{\"version\": 1, \"refs\": {", ret, e);
+	return refs_set_new(fd, REFS_SET_JSON, "{\"version\": 1, \"refs\": {", ret, e);
 }
 
 int refs_set_end(struct refs_set *set, struct err *e)
@@ -304,15 +324,17 @@ int refs_set_end(struct refs_set *set, struct err *e)
 	struct buf tail;
 	int rc = refs_set_broken(set, e);
 
+	if (rc == 0 && set->kind == REFS_SET_TABLE)
+		return pq_writer_end(set->rows, set->fd, e);
 	buf_init(&tail, 256);
-	if (set->parquet)
+	if (set->kind == REFS_SET_PARQUET)
 		buf_printf(&tail, "\n}, \"record_size\": %" PRIu64 "}\n", set->records);
 	else
 		buf_puts(&tail, "\n}}\n");
 	if (rc == 0)
 		rc = set_write(set, tail.data, tail.len, e);
 	buf_release(&tail);
-	if (rc == 0 && set->parquet)
+	if (rc == 0 && set->kind == REFS_SET_PARQUET)
 		rc = refs_set_parquet_sync(set, e);
 	return rc;
 }
@@ -321,8 +343,10 @@ void refs_set_free(struct refs_set *set)
 {
 	if (!set)
 		return;
-	if (set->parquet)
+	if (set->kind == REFS_SET_PARQUET)
 		refs_set_parquet_release(set);
+	if (set->kind == REFS_SET_TABLE)
+		refs_table_release(set);
 	buf_release(&set->last);
 	(void)pthread_cond_destroy(&set->moved);
 	(void)pthread_mutex_destroy(&set->lock);

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rows of `make bench` about what is read before the first chunk: the directory of a zip archive of
 many chunks, with libzip and Python's zipfile beside it, and a file of references to many files with
-fsspec beside it. scripts/bench calls rows(B) with itself. BENCH_ENTRIES are the numbers of entries;
-references lead to BENCH_TARGETS files, ten chunks in each."""
+fsspec beside it; and about references that are written of a directory, with h5py beside it.
+scripts/bench calls rows(B) with itself. BENCH_ENTRIES are the numbers of entries; references lead
+to BENCH_TARGETS files, ten chunks in each, and are written of BENCH_FILES files."""
 import ctypes.util
 import json
 import os
+import shutil
 import subprocess
 import time
 import zipfile
@@ -14,6 +16,7 @@ import inputs
 
 ENTRIES = [int(x) for x in os.environ.get("BENCH_ENTRIES", "1000,100000,1000000").split(",")]
 TARGETS = int(os.environ.get("BENCH_TARGETS", "100000"))
+FILES = int(os.environ.get("BENCH_FILES", "2000"))
 SIZE = 64  # bytes of a chunk
 EACH = 10  # chunks in a target
 RSS = """
@@ -45,6 +48,21 @@ fs = fsspec.filesystem("reference", fo=sys.argv[1])
 n = len(fs.references)
 seconds = time.perf_counter() - t
 print(json.dumps({"seconds": seconds, "bytes": (rss() - before) / n}))
+"""
+
+# What a scanner in Python has to ask of each file: attributes, and the place of each chunk.
+SCAN = """
+import glob, h5py, json, sys, time
+def look(name, d):
+    dict(d.attrs)
+    if isinstance(d, h5py.Dataset) and d.chunks:
+        for i in range(d.id.get_num_chunks()):
+            d.id.get_chunk_info(i)
+t = time.perf_counter()
+for path in sorted(glob.glob(sys.argv[1] + "/*.nc")):
+    with h5py.File(path) as f:
+        f.visititems(look)
+print(json.dumps({"seconds": time.perf_counter() - t}))
 """
 
 
@@ -133,4 +151,45 @@ def row_references(B):
           "resident, beyond that of ten", f"fsspec {B.med(got, 'fsspec', 'bytes'):.0f}", None)
 
 
-ROWS = {"archives": rows, "references": row_references}
+def small_files(path, n):
+    """Files with three coordinates and two variables of two compressed chunks each."""
+    import netCDF4
+    import numpy as np
+    os.mkdir(path)
+    for i in range(n):
+        with netCDF4.Dataset(f"{path}/{i:06}.nc", "w") as f:
+            for name, size in ("time", None), ("lat", 45), ("lon", 90):
+                f.createDimension(name, size)
+                v = f.createVariable(name, "f8", (name,))
+                v[:] = np.arange(size or 2)
+                v.units = "1"
+            for name in "temperature", "pressure":
+                v = f.createVariable(name, "f4", ("time", "lat", "lon"), zlib=True, shuffle=True,
+                                     complevel=1, chunksizes=(1, 45, 90))
+                v[:] = np.random.default_rng(i).integers(0, 50, (2, 45, 90))
+                v.units = "K"
+
+
+def written(B, source, out):
+    shutil.rmtree(out, ignore_errors=True)
+    if os.path.exists(out):
+        os.unlink(out)
+    t = time.perf_counter()
+    subprocess.run([B.OURS, "refs", source, out], check=True, stdout=subprocess.DEVNULL)
+    return {"seconds": time.perf_counter() - t}
+
+
+def row_directory(B):
+    src = inputs.make(B.IN, f"small{FILES}", small_files, FILES)
+    B.warm(src)
+    got = B.alternate({"json": lambda: written(B, src, f"{B.BUILD}/small.json"),
+                       "parquet": lambda: written(B, src, f"{B.BUILD}/small.parq"),
+                       "h5py": lambda: run(SCAN, src)})
+    rate = {name: FILES / B.med(got, name) for name in got}
+    B.row(f"references of {FILES} small files: files a second", rate["json"], "files/s", ">= 1000",
+          rate["json"] >= 1000, "source warm",
+          f"Parquet {rate['parquet']:.0f}, an h5py loop, which writes nothing, {rate['h5py']:.0f}",
+          got)
+
+
+ROWS = {"archives": rows, "references": row_references, "directory": row_directory}

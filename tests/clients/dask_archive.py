@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """dask_archive.py MANY ONE GROUP...: a Dask cluster of three worker processes reads references with
 xarray, without a mount. Each group of MANY is a dataset, which one worker opens; ONE is a single
-dataset, of which all workers compute chunks. Prints a JSON object: for both, SHA-256 of the bytes of
-every variable, by "GROUP/VARIABLE", and how many processes took part."""
+dataset, of which all workers compute chunks. Prints a JSON object: for both, SHA-256 of the bytes
+of every variable, by "GROUP/VARIABLE", and how many processes took part."""
 import hashlib
 import json
 import os
@@ -28,7 +28,8 @@ def digest(values):
 
 def of_group(refs, group):
     with opened(refs, group) as ds:
-        return {f"{group}/{name}": digest(v.values) for name, v in ds.variables.items()}, os.getpid()
+        found = {f"{group}/{name}": digest(v.values) for name, v in ds.variables.items()}
+    return found, os.getpid()
 
 
 def of_block(block):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A small reader of Parquet, written from its specification alone, for files of references: flat
+"""A small reader of Parquet, written from its specification alone, for references and tables: flat
 columns, pages of version 1, PLAIN and dictionaries, zstd. Debian has no reader of it.
 
     rows(path) -> {"path": [text or None ...], "offset": [...], "size": [...], "raw": [...]}"""
@@ -122,5 +122,8 @@ def rows(path):
             name = c[3][3][0].decode()
             out[name] += column(data, c[3], optional[name])
     assert all(len(v) == footer[3] for v in out.values())
-    out["path"] = [p if p is None else p.decode() for p in out["path"]]
+    for e in footer[2][1:]:
+        if e.get(6) == 0:  # UTF8
+            name = e[4].decode()
+            out[name] = [v if v is None else v.decode() for v in out[name]]
     return out

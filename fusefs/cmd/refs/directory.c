@@ -29,17 +29,17 @@ struct refs_failure {
 
 struct refs_dir {
 	struct refs_job *job;
-	struct stat out;   /* of an existing output */
+	struct stat out; /* of an existing output */
 	bool has_out;
-	size_t skip;       /* bytes of a path before its part below the directory */
-	bool encode;       /* the address is a URL */
+	size_t skip; /* bytes of a path before its part below the directory */
+	bool encode; /* the address is a URL */
 	struct dataset_list list;
 	struct refs_set *set;
 	struct progress progress;
 	pthread_mutex_t lock; /* of all fields below */
 	pthread_cond_t tick;
 	uint32_t running;
-	size_t next;       /* the first dataset that no thread has taken */
+	size_t next; /* the first dataset that no thread has taken */
 	size_t done, failed;
 	struct refs_failure *failures; /* that were not reported yet */
 	size_t n_failures, cap_failures;
@@ -66,8 +66,8 @@ static void put_address(const struct refs_dir *d, const char *below, struct buf 
 }
 
 /* open_dataset - open a dataset and its view. */
-static int open_dataset(const struct refs_dir *d, const char *path,
-			struct fs_refs_dataset *ret, struct err *e)
+static int open_dataset(const struct refs_dir *d, const char *path, struct fs_refs_dataset *ret,
+			struct err *e)
 {
 	const struct app *setup = d->job->setup;
 	const struct view_request want = {.name = setup->file_name,

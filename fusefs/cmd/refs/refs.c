@@ -32,17 +32,20 @@
 int refs_open_output(const struct refs_job *j, struct refs_set **ret, int *ret_fd,
 		     struct err *e)
 {
+	int (*begin)(int fd, struct refs_set **ret, struct err *e) =
+		j->setup->cfg->refs.table ? j->table->table : j->table->json;
+
 	*ret_fd = -1;
 	if (j->parquet)
 		return j->table->parquet(j->tmp, 0, ret, e);
 	if (!j->out)
-		return j->table->json(STDOUT_FILENO, ret, e);
+		return begin(STDOUT_FILENO, ret, e);
 	*ret_fd = j->stream ? open(j->out, O_WRONLY | O_CLOEXEC | O_NOCTTY)
-			    : open(j->tmp,
-				   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+			    : open(j->tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+				   0666);
 	if (*ret_fd < 0)
 		return err_sys(e, errno, "'%s'", j->out);
-	return j->table->json(*ret_fd, ret, e);
+	return begin(*ret_fd, ret, e);
 }
 
 int refs_close_output(const struct refs_job *j, struct refs_set *set, int fd, struct err *e)
@@ -138,8 +141,8 @@ static int refs_one(const struct refs_job *j, struct err *e)
 {
 	const struct cfg *cfg = j->setup->cfg;
 	/* without an address, the files of a concatenation keep their own paths */
-	auto_free char *folder = cfg->concat && cfg->refs.address ? concat_folder(cfg->source)
-								   : NULL;
+	auto_free char *folder =
+		cfg->concat && cfg->refs.address ? concat_folder(cfg->source) : NULL;
 	struct refs_shown shown = {.job = j};
 	struct fs_refs_dataset d = {.address = j->address,
 				    .folder = folder,
@@ -182,7 +185,10 @@ static int say_json(const struct refs_job *j)
 	buf_putc(&text, '{');
 	str_put_member(&text, "source", cfg->shown);
 	str_put_member(&text, "references", cfg->out);
-	str_put_member(&text, "format", j->parquet ? "parquet" : "json");
+	str_put_member(&text, "format",
+		       cfg->refs.table ? "table"
+		       : j->parquet    ? "parquet"
+				       : "json");
 	if (j->several)
 		buf_printf(&text, ", \"datasets\": %" PRIu64 ", \"left_out\": %" PRIu64,
 			   j->datasets, j->left_out);
@@ -198,7 +204,8 @@ static int say_text(const struct refs_job *j)
 
 	buf_init(&text, 1 << 16);
 	str_put_plain(&text, j->setup->cfg->out);
-	buf_puts(&text, ": references to ");
+	buf_puts(&text,
+		 j->setup->cfg->refs.table ? ": table of the chunks of " : ": references to ");
 	if (j->several)
 		buf_printf(&text, "%" PRIu64 " dataset%s of ", j->datasets,
 			   j->datasets == 1 ? "" : "s");
@@ -269,13 +276,15 @@ static int may_replace(struct refs_job *j, const struct stat *st, struct err *e)
 
 	if (stat(j->setup->cfg->source, &source) == 0 && source.st_dev == st->st_dev &&
 	    source.st_ino == st->st_ino)
-		return err_set(e, -EINVAL, "'%s' is the source: choose another file for the "
-					   "references",
+		return err_set(e, -EINVAL,
+			       "'%s' is the source: choose another file for the "
+			       "references",
 			       j->out);
-	if (j->parquet)
+	j->stream = !j->parquet && !S_ISREG(st->st_mode);
+	if (j->parquet || (j->setup->cfg->refs.table && !j->stream))
 		return err_set(e, -EEXIST,
-			       "'%s' already exists: remove it, or choose another name", j->out);
-	j->stream = !S_ISREG(st->st_mode);
+			       "'%s' already exists: remove it, or choose another name",
+			       j->out);
 	if (!j->stream && !are_references(j->out))
 		return err_set(e, -EEXIST,
 			       "'%s' already exists and is not a reference file: remove it, or "
@@ -289,6 +298,7 @@ static int may_replace(struct refs_job *j, const struct stat *st, struct err *e)
 static int settle_out(struct refs_job *j, char **ret_real, struct err *e)
 {
 	const char *out = j->setup->cfg->out;
+	const bool table = j->setup->cfg->refs.table;
 	struct stat st;
 	bool there;
 	int rc = 0;
@@ -299,8 +309,15 @@ static int settle_out(struct refs_job *j, char **ret_real, struct err *e)
 	there = stat(out, &st) == 0;
 	if (!there && lstat(out, &st) == 0)
 		return err_set(e, -ENOENT, "'%s' is a dangling symbolic link", out);
-	j->parquet = ending_of(out) == ENDING_PARQUET ||
-		     (ending_of(out) != ENDING_JSON && there && S_ISDIR(st.st_mode));
+	if (table && ending_of(out) == ENDING_JSON)
+		return err_set(
+			e, -EINVAL,
+			"'%s': -o table writes a Parquet file: choose a name that ends in "
+			".parquet",
+			out);
+	j->parquet =
+		!table && (ending_of(out) == ENDING_PARQUET ||
+			   (ending_of(out) != ENDING_JSON && there && S_ISDIR(st.st_mode)));
 	if (there && S_ISDIR(st.st_mode) && !j->parquet)
 		return err_set(e, -EISDIR, "'%s' is a directory", out);
 	if (there)
@@ -309,7 +326,8 @@ static int settle_out(struct refs_job *j, char **ret_real, struct err *e)
 		return rc;
 	if (there && (*ret_real = realpath(out, NULL)))
 		j->out = *ret_real; /* the target of a link is replaced, and not the link */
-	return asprintf(&j->tmp, "%s.nczarrfs-%ld", j->out, (long)getpid()) < 0 ? err_nomem(e) : 0;
+	return asprintf(&j->tmp, "%s.nczarrfs-%ld", j->out, (long)getpid()) < 0 ? err_nomem(e)
+										: 0;
 }
 
 int fs_refs(const struct app *setup, const struct fs_refs_table *table)

@@ -25,6 +25,7 @@ struct fs_refs_dataset {
 struct fs_refs_table {
 	const struct source_ops *format; /* references as sources */
 	int (*json)(int fd, struct refs_set **ret, struct err *e);
+	int (*table)(int fd, struct refs_set **ret, struct err *e);
 	int (*parquet)(const char *dir, uint64_t records, struct refs_set **ret, struct err *e);
 	int (*add)(struct refs_set *set, const struct fs_refs_dataset *d, const struct cfg *cfg,
 		   struct err *e);

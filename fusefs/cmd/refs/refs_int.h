@@ -12,10 +12,10 @@ struct refs_job {
 	const struct fs_refs_table *table;
 	const char *out; /* NULL: standard output */
 	bool parquet;
-	bool stream;   /* out exists and is no regular file: a pipe, a device */
-	char *tmp;     /* temporary name next to out; owned */
-	char *address; /* that the references begin with; owned */
-	bool several;  /* the source is a directory of datasets */
+	bool stream;                 /* out exists and is no regular file: a pipe, a device */
+	char *tmp;                   /* temporary name next to out; owned */
+	char *address;               /* that the references begin with; owned */
+	bool several;                /* the source is a directory of datasets */
 	uint64_t datasets, left_out; /* of a directory: written, and skipped as unsupported */
 };
 

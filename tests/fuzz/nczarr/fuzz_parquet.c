@@ -21,6 +21,11 @@
 static const struct pq_want want[] = {
 	{"path", false}, {"offset", true}, {"size", true}, {"raw", false}};
 
+static const struct pq_field fields[] = {{"path", PQ_TEXT, true, false},
+					 {"offset", PQ_INT, false, false},
+					 {"size", PQ_INT, false, false},
+					 {"raw", PQ_RAW, true, false}};
+
 static bool refused(int rc, const struct err *e)
 {
 	return (rc == -EBADMSG || rc == -EOPNOTSUPP || rc == -ERANGE || rc == -ENOMEM) &&
@@ -99,7 +104,7 @@ static void as_rows(struct slice *s)
 	uint8_t *file;
 	size_t n = 0;
 
-	require(pq_writer_new(&w, NULL) == 0);
+	require(pq_writer_new(fields, ARRAY_LEN(fields), &w, NULL) == 0);
 	for (; n < ROWS && more_of(s); n++) {
 		uint8_t kind = rd_u8(s);
 		struct row *x = &rows[n];
@@ -113,8 +118,12 @@ static void as_rows(struct slice *s)
 			x->path = piece_text(s);
 		if (x->has_raw && !x->raw.p)
 			x->raw.p = (const uint8_t *)"";
-		require(pq_writer_row(w, x->path, x->off, x->size, x->has_raw ? x->raw.p : NULL,
-				      x->raw.len, NULL) == 0);
+		require((x->path ? pq_writer_bytes(w, 0, x->path, strlen(x->path), NULL)
+				 : pq_writer_null(w, 0, NULL)) == 0);
+		require(pq_writer_int(w, 1, x->off, NULL) == 0 &&
+			pq_writer_int(w, 2, x->size, NULL) == 0);
+		require((x->has_raw ? pq_writer_bytes(w, 3, x->raw.p, x->raw.len, NULL)
+				    : pq_writer_null(w, 3, NULL)) == 0);
 		if (kind % 7 == 6)
 			require(pq_writer_flush(w, fd, NULL) == 0);
 	}

@@ -219,22 +219,38 @@ static void test_hybrid(void **state)
 }
 
 /* write_rows - rows of a pattern into a file of n, in as many groups as it takes. */
+static const struct pq_field fields[] = {{"path", PQ_TEXT, true, false},
+					 {"offset", PQ_INT, false, false},
+					 {"size", PQ_INT, false, false},
+					 {"raw", PQ_RAW, true, false}};
+
+static int put_row(struct pq_writer *w, const char *path, uint64_t off, uint64_t size,
+		   const char *raw, uint64_t n_raw)
+{
+	struct err e;
+	int rc =
+		path ? pq_writer_bytes(w, 0, path, strlen(path), &e) : pq_writer_null(w, 0, &e);
+
+	rc = rc ? rc : pq_writer_int(w, 1, off, &e);
+	rc = rc ? rc : pq_writer_int(w, 2, size, &e);
+	return rc ? rc : raw ? pq_writer_bytes(w, 3, raw, n_raw, &e) : pq_writer_null(w, 3, &e);
+}
+
 static void write_rows(int fd, uint64_t n, uint64_t group)
 {
 	struct pq_writer *w;
 	struct err e;
 	char path[64];
 
-	assert_int_equal(pq_writer_new(&w, &e), 0);
+	assert_int_equal(pq_writer_new(fields, ARRAY_LEN(fields), &w, &e), 0);
 	for (uint64_t i = 0; i < n; i++) {
 		(void)snprintf(path, sizeof(path), "s3://bucket/%d", (int)(i % 300));
 		if (i % 7 == 0)
-			assert_int_equal(pq_writer_row(w, NULL, 0, 0, NULL, 0, &e), 0);
+			assert_int_equal(put_row(w, NULL, 0, 0, NULL, 0), 0);
 		else if (i % 7 == 1)
-			assert_int_equal(
-				pq_writer_row(w, NULL, 0, 0, (const uint8_t *)path, 5, &e), 0);
+			assert_int_equal(put_row(w, NULL, 0, 0, path, 5), 0);
 		else
-			assert_int_equal(pq_writer_row(w, path, i << 33, i, NULL, 0, &e), 0);
+			assert_int_equal(put_row(w, path, i << 33, i, NULL, 0), 0);
 		if (group && i % group == 0)
 			assert_int_equal(pq_writer_flush(w, fd, &e), 0);
 	}
@@ -499,11 +515,15 @@ static void test_remote_version(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_versions), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_memory),   cmocka_unit_test(test_others),
+		cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_others),
 		cmocka_unit_test(test_remote_version),
-		cmocka_unit_test(test_hybrid),   cmocka_unit_test(test_own),
-		cmocka_unit_test(test_snappy),   cmocka_unit_test(test_reach),
+		cmocka_unit_test(test_hybrid),
+		cmocka_unit_test(test_own),
+		cmocka_unit_test(test_snappy),
+		cmocka_unit_test(test_reach),
 		cmocka_unit_test(test_changed),
 	};
 
