@@ -14,26 +14,21 @@
 #define PIECE ((size_t)1 << 20)
 #define PREFETCH ((uint64_t)8 << 20)
 
-/* temporary - create a file without a name. */
+/* temporary - create a file without a name, also if the file system has no O_TMPFILE. */
 static int temporary(const char **ret_dir, struct err *e)
 {
 	const char *dir = getenv("TMPDIR");
 	auto_free char *name = NULL;
-	size_t n;
 	int fd;
 
 	*ret_dir = dir = dir && dir[0] ? dir : "/tmp";
 	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
-		return fd >= 0 ? fd
-			       : err_sys(e, errno,
-					 "cannot create a temporary file in '%.200s' (TMPDIR)",
-					 dir);
-	n = strlen(dir) + sizeof("/nczarrfs-XXXXXX"); /* a file system without such files */
-	name = alloc_array(n, 1);
-	if (!name)
+	if (fd >= 0)
+		return fd;
+	if (asprintf(&name, "%s/nczarrfs-XXXXXX", dir) < 0) {
+		name = NULL;
 		return err_nomem(e);
-	(void)snprintf(name, n, "%s/nczarrfs-XXXXXX", dir);
+	}
 	fd = mkostemp(name, O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(e, errno, "cannot create a temporary file in '%.200s' (TMPDIR)",

@@ -18,9 +18,15 @@
 #define VIRTUAL_DEPTH_MAX 4
 #define PATTERN_FILES_MAX 1024
 
-int h5_file_dir(const struct h5_source *s, uint32_t file, char *out, size_t cap)
+/* links_path_of - the canonical path of a file. */
+static const char *links_path_of(const struct h5_source *s, uint32_t file)
 {
-	const char *path = file ? s->files[file - 1].path : s->g.path;
+	return file ? s->files[file - 1].path : s->g.path;
+}
+
+/* links_dir_of - write the directory of a path to out. Returns 0 or -ERANGE. */
+static int links_dir_of(const char *path, char *out, size_t cap)
+{
 	const char *slash = strrchr(path, '/');
 	size_t n = slash && slash != path ? (size_t)(slash - path) : 1;
 
@@ -31,15 +37,9 @@ int h5_file_dir(const struct h5_source *s, uint32_t file, char *out, size_t cap)
 	return 0;
 }
 
-/* links_dir_of - the directory part of a path in place; "/" stays. */
-static void links_dir_of(char *path)
+int h5_file_dir(const struct h5_source *s, uint32_t file, char *out, size_t cap)
 {
-	char *slash = strrchr(path, '/');
-
-	if (slash && slash != path)
-		*slash = '\0';
-	else if (slash)
-		slash[1] = '\0';
+	return links_dir_of(links_path_of(s, file), out, cap);
 }
 
 static bool links_below(const char *root, const char *path)
@@ -71,44 +71,36 @@ static char *links_canonical(const char *dir, const char *name)
 	return realpath(joined, NULL);
 }
 
-/* links_allowed - canonical path of a regular file that may be read. New; NULL with e set. */
-static char *links_allowed(const struct h5_source *s, const char *dir, const char *name,
-			   struct stat *st, struct err *e)
+/* links_allowed - find a regular file that may be read. *ret: its canonical path, new. */
+static int links_allowed(const struct h5_source *s, const char *dir, const char *name,
+			 char **ret, struct stat *st, struct err *e)
 {
 	auto_free char *path = NULL;
 
-	if (isolated_remote(&s->g)) {
-		(void)err_set(e, -EACCES,
-			      "it refers to the file '%.200s', and a remote file cannot refer "
-			      "to other files",
-			      name);
-		return NULL;
-	}
-	if (!s->g.external_root) {
-		(void)err_set(e, -EACCES,
-			      "it refers to the file '%.200s', and other files are not read: "
-			      "-o external_root=DIR allows files below DIR",
-			      name);
-		return NULL;
-	}
+	if (isolated_remote(&s->g))
+		return err_set(e, -EACCES,
+			       "it refers to the file '%.200s', and a remote file cannot refer "
+			       "to other files",
+			       name);
+	if (!s->g.external_root)
+		return err_set(e, -EACCES,
+			       "it refers to the file '%.200s', and other files are not read: "
+			       "-o external_root=DIR allows files below DIR",
+			       name);
 	path = links_canonical(dir, name);
-	if (!path || stat(path, st) < 0) {
-		(void)err_sys(e, errno, "it refers to the file '%.200s'", name);
-		return NULL;
-	}
-	if (!links_below(s->g.external_root, path)) {
-		(void)err_set(e, -EACCES,
-			      "it refers to the file '%.200s', which is not below '%.100s' (-o "
-			      "external_root=DIR allows files below DIR)",
-			      name, s->g.external_root);
-		return NULL;
-	}
-	if (!S_ISREG(st->st_mode)) {
-		(void)err_set(e, -EACCES, "it refers to '%.200s', which is not a regular file",
-			      name);
-		return NULL;
-	}
-	return steal(&path);
+	if (!path || stat(path, st) < 0)
+		return err_sys(e, errno, "it refers to the file '%.200s'", name);
+	if (!links_below(s->g.external_root, path))
+		return err_set(
+			e, -EACCES,
+			"it refers to the file '%.200s', which is not below '%.100s' (-o "
+			"external_root=DIR allows files below DIR)",
+			name, s->g.external_root);
+	if (!S_ISREG(st->st_mode))
+		return err_set(e, -EACCES, "it refers to '%.200s', which is not a regular file",
+			       name);
+	*ret = steal(&path);
+	return 0;
 }
 
 hid_t h5_file_id(const struct h5_build *b, uint32_t n)
@@ -128,9 +120,9 @@ int h5_link_file(struct h5_build *b, uint32_t from, const char *name, uint32_t *
 
 	if (h5_file_dir(s, from, dir, sizeof(dir)) < 0)
 		return err_set(e, -EACCES, "its directory's name is too long");
-	path = links_allowed(s, dir, name, &st, e);
-	if (!path)
-		return e && e->code ? e->code : -EACCES;
+	rc = links_allowed(s, dir, name, &path, &st, e);
+	if (rc < 0)
+		return rc;
 	if (st.st_dev == s->g.base.ds.st.st_dev && st.st_ino == s->g.base.ds.st.st_ino) {
 		*ret = 0;
 		return 0;
@@ -191,8 +183,7 @@ static int external_ok(const struct h5_source *s, const char *dir, hid_t dcpl, u
 
 		if (H5Pget_external(dcpl, i, sizeof(name) - 1, name, &off, &size) < 0)
 			return h5_error(e, -EBADMSG, "its external files cannot be read");
-		path = links_allowed(s, dir, name, &st, e);
-		if (!path)
+		if (links_allowed(s, dir, name, &path, &st, e) < 0)
 			return -EACCES;
 		/* a missing file is not searched for elsewhere */
 		if (name[0] == '/' &&
@@ -231,13 +222,13 @@ static int source_file_ok(const struct links_check *c, const char *dir, const ch
 	auto_hid hid_t id = -1;
 	struct err why = ERR_INIT;
 	struct stat st;
+	int rc = links_allowed(c->s, dir, name, &other, &st, &why);
 
-	other = links_allowed(c->s, dir, name, &st, &why);
-	if (!other && why.code == -ENOENT && ret_absent) {
+	if (rc == -ENOENT && ret_absent) {
 		*ret_absent = true;
 		return 0;
 	}
-	if (!other)
+	if (rc < 0)
 		return err_set(e, -EACCES, "%s", why.msg);
 	fapl = h5_fapl(true);
 	id = fapl < 0 ? -1 : H5Fopen(other, H5F_ACC_RDONLY, fapl);
@@ -370,13 +361,12 @@ static bool links_wanted(const struct links_check *c, hid_t dcpl, size_t i)
 static int storage_ok(const struct links_check *c, const char *path, hid_t file, hid_t dcpl,
 		      unsigned depth, struct err *e)
 {
-	auto_free char *dir = strdup(path);
+	char dir[PATH_MAX];
 	size_t n = 0;
 	int rc;
 
-	if (!dir)
-		return err_nomem(e);
-	links_dir_of(dir);
+	if (links_dir_of(path, dir, sizeof(dir)) < 0)
+		return err_set(e, -EACCES, "its directory's name is too long");
 	rc = external_ok(c->s, dir, dcpl, depth, e);
 	if (rc < 0 || H5Pget_layout(dcpl) != H5D_VIRTUAL)
 		return rc;
@@ -395,8 +385,7 @@ int h5_storage_ok(struct h5_build *b, uint32_t file, hid_t dcpl, struct err *e)
 	const struct h5_source *s = b->src;
 	struct links_check c = {.s = s, .lapl = b->lapl};
 
-	return storage_ok(&c, file ? s->files[file - 1].path : s->g.path, h5_file_id(b, file),
-			  dcpl, 0, e);
+	return storage_ok(&c, links_path_of(s, file), h5_file_id(b, file), dcpl, 0, e);
 }
 
 int h5_sources_ok(struct h5_source *s, uint32_t file, hid_t set, const hsize_t *start,
@@ -416,6 +405,6 @@ int h5_sources_ok(struct h5_source *s, uint32_t file, hid_t set, const hsize_t *
 		h5_id_close(&s->files[i].id);
 		s->files[i].id = 0;
 	}
-	return storage_ok(&c, file ? s->files[file - 1].path : s->g.path,
-			  file ? s->files[file - 1].id : s->file, dcpl, 0, e);
+	return storage_ok(&c, links_path_of(s, file), file ? s->files[file - 1].id : s->file,
+			  dcpl, 0, e);
 }

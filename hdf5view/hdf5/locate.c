@@ -106,7 +106,8 @@ static bool index_prefetch_index_of(struct h5_source *s, uint32_t array, uint64_
 
 /* index_prefetch - called before the index of an array is read: if chunks of one array after the
  * other are located, as a listing of everything does, prefetch the indexes of the next arrays of a
- * remote file in parallel. Their object headers are cached by then: the model was made from them. */
+ * remote file in parallel. Their object headers are cached by then, as the model was made from
+ * them. */
 static void index_prefetch(struct h5_source *s, uint32_t array)
 {
 	struct index_prefetch *c = &s->scout;

@@ -18,7 +18,6 @@ struct attrs_pass {
 	size_t n, cap;
 	size_t name_at; /* position of NAME, shown unless the object is a scale */
 	bool recoded;   /* some string was not UTF-8 */
-	bool class_scale;
 	int rc; /* a failure that ends the opening */
 	struct err *e;
 };

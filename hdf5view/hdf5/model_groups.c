@@ -19,7 +19,6 @@ struct groups_link {
 	const char *name; /* as presented; NULL: left out */
 	H5L_type_t type;
 	haddr_t addr; /* hard links */
-	bool shown;   /* it became an array or a group */
 };
 
 struct groups_links {
@@ -104,77 +103,58 @@ static int groups_collect(struct h5_build *b, hid_t group, uint32_t at, bool ord
 
 /* ---- opening the targets of links ---- */
 
-static hid_t open_soft(const struct h5_build *b, hid_t group, const char *raw,
-		       uint64_t *ret_addr, struct err *e)
+static int open_soft(const struct h5_build *b, hid_t group, const char *raw, hid_t *ret,
+		     uint64_t *ret_addr, struct err *e)
 {
-	hid_t id = H5Oopen(group, raw, b->lapl);
 	H5O_info_t info;
 
-	if (id < 0) {
-		(void)h5_error(e, -EBADMSG, "its link is broken");
-		return id;
-	}
-	if (H5Oget_info2(id, &info, H5O_INFO_BASIC) < 0) {
-		(void)h5_error(e, -EBADMSG, "it cannot be read");
-		h5_id_close(&id);
-		return -1;
-	}
+	*ret = H5Oopen(group, raw, b->lapl);
+	if (*ret < 0)
+		return h5_error(e, -EBADMSG, "its link is broken");
+	if (H5Oget_info2(*ret, &info, H5O_INFO_BASIC) < 0)
+		return h5_error(e, -EBADMSG, "it cannot be read");
 	*ret_addr = info.addr;
-	return id;
+	return 0;
 }
 
-static hid_t open_external(struct h5_build *b, hid_t group, const char *raw, uint32_t *file,
-			   uint64_t *ret_addr, int *ret_rc, struct err *e)
+static int open_external(struct h5_build *b, hid_t group, const char *raw, uint32_t *file,
+			 hid_t *ret, uint64_t *ret_addr, struct err *e)
 {
 	auto_free char *val = NULL;
 	const char *name, *object;
 	H5L_info_t info;
 	unsigned flags;
 	uint32_t to = 0;
-	hid_t id;
+	int rc;
 
-	*ret_rc = -EBADMSG;
 	if (H5Lget_info(group, raw, &info, H5P_DEFAULT) < 0 || !info.u.val_size ||
 	    !(val = alloc_array(info.u.val_size + 1, 1)) ||
 	    H5Lget_val(group, raw, val, info.u.val_size, H5P_DEFAULT) < 0 ||
-	    H5Lunpack_elink_val(val, info.u.val_size, &flags, &name, &object) < 0) {
-		(void)h5_error(e, -EBADMSG, "its external link cannot be read");
-		return -1;
-	}
-	*ret_rc = h5_link_file(b, *file, name, &to, e);
-	if (*ret_rc < 0)
-		return -1;
+	    H5Lunpack_elink_val(val, info.u.val_size, &flags, &name, &object) < 0)
+		return h5_error(e, -EBADMSG, "its external link cannot be read");
+	rc = h5_link_file(b, *file, name, &to, e);
+	if (rc < 0)
+		return rc;
 	*file = to;
-	id = open_soft(b, h5_file_id(b, to), object, ret_addr, e);
-	*ret_rc = id < 0 ? -EBADMSG : 0;
-	return id;
+	return open_soft(b, h5_file_id(b, to), object, ret, ret_addr, e);
 }
 
-static hid_t open_link(struct h5_build *b, hid_t group, const struct groups_link *k,
-		       uint32_t *file, uint64_t *ret_addr, int *ret_rc, struct err *e)
+/* open_link - *ret: an id to be closed, also after an error, or -1. */
+static int open_link(struct h5_build *b, hid_t group, const struct groups_link *k,
+		     uint32_t *file, hid_t *ret, uint64_t *ret_addr, struct err *e)
 {
-	hid_t id;
-
-	*ret_rc = 0;
 	switch (k->type) {
 	case H5L_TYPE_HARD:
 		*ret_addr = k->addr;
-		id = H5Oopen_by_addr(h5_file_id(b, *file), k->addr);
-		if (id < 0)
-			(void)h5_error(e, -EBADMSG, "it cannot be opened");
-		break;
+		*ret = H5Oopen_by_addr(h5_file_id(b, *file), k->addr);
+		return *ret < 0 ? h5_error(e, -EBADMSG, "it cannot be opened") : 0;
 	case H5L_TYPE_SOFT:
-		id = open_soft(b, group, k->raw, ret_addr, e);
-		break;
+		return open_soft(b, group, k->raw, ret, ret_addr, e);
 	case H5L_TYPE_EXTERNAL:
-		return open_external(b, group, k->raw, file, ret_addr, ret_rc, e);
+		return open_external(b, group, k->raw, file, ret, ret_addr, e);
 	default:
-		(void)err_set(e, -EOPNOTSUPP, "this kind of link is not supported");
-		id = -1;
+		return err_set(e, -EOPNOTSUPP, "this kind of link is not supported");
 	}
-	if (id < 0)
-		*ret_rc = e->code;
-	return id;
 }
 
 static int groups_add_group(struct h5_build *b, uint32_t parent, uint32_t file, uint64_t addr,
@@ -202,13 +182,13 @@ static int add_link(struct h5_build *b, hid_t id, uint32_t group, struct groups_
 	uint32_t file = b->groups[group].file;
 	struct err why = ERR_INIT;
 	uint64_t addr = HADDR_UNDEF;
-	int rc;
-	auto_hid hid_t obj = open_link(b, id, k, &file, &addr, &rc, &why);
+	auto_hid hid_t obj = -1;
+	int rc = open_link(b, id, k, &file, &obj, &addr, &why);
 
 	resource_errors_note();
 	if (h5_fatal(rc))
 		return err_set(e, rc, "%s", why.msg);
-	if (obj < 0)
+	if (rc < 0)
 		return h5_mark_unreadable(b, group, k->name, &why, e);
 	if (b->n_groups + b->n_arrays + b->n_dims >= HDF5_NODES_MAX)
 		return err_set(e, -ERANGE, "the file has more than %d groups and variables",

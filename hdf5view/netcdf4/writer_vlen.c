@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* writer_vlen.c - writes variable-length elements. They are stored in the file's global heap,
  * which only the library can write, so all of them are written while the structure is made. The
- * server reads them (virtual/structure_process.c) and sends lengths and bytes of all elements of a chunk;
- * those inside the shape are given to the library. */
+ * server reads them (virtual/structure_process.c) and sends lengths and bytes of all elements of a
+ * chunk; those inside the shape are given to the library. */
 #include "hdf5view/virtual/structure_process.h"
 
 #include "base/core/cursor.h"

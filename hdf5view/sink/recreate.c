@@ -90,21 +90,32 @@ static int recreate_stand_in(struct remaking *r, hid_t dcpl)
 
 /* ---- content ---- */
 
-/* copy_stored - copy chunk `linear` of the file's model in its stored form. */
-static int copy_stored(struct remaking *r, const struct ds_array *a, uint64_t linear,
-		       struct buf *room)
+/* copy_place - where chunk `linear` of the file's model begins, and the lengths of it that old and
+ * new share; false: it is outside. */
+static bool copy_place(const struct remaking *r, const struct ds_array *a, uint64_t linear,
+		       hsize_t *at, hsize_t *n)
 {
-	hsize_t at[NC_RANK_LIMIT], n = 0;
 	uint64_t coords[DS_RANK_MAX];
-	uint32_t mask = 0;
-	uint8_t *p;
 
 	ds_chunk_coords(a, linear, coords);
 	for (uint32_t d = 0; d < r->rank; d++) {
+		const uint64_t both = u64_min(r->had[d], r->len[d]);
+
 		at[d] = coords[d] * a->chunk[d];
-		if (at[d] >= r->had[d] || at[d] >= r->len[d])
-			return 0;
+		if (at[d] >= both)
+			return false;
+		n[d] = u64_min(a->chunk[d], both - at[d]);
 	}
+	return true;
+}
+
+/* copy_stored - copy a chunk in its stored form. */
+static int copy_stored(const struct remaking *r, const hsize_t *at, struct buf *room)
+{
+	hsize_t n = 0;
+	uint32_t mask = 0;
+	uint8_t *p;
+
 	if (H5Dget_chunk_storage_size(r->old, at, &n) < 0 || n == 0) {
 		(void)H5Eclear2(H5E_DEFAULT);
 		return 0;
@@ -117,25 +128,18 @@ static int copy_stored(struct remaking *r, const struct ds_array *a, uint64_t li
 		       : 0;
 }
 
-/* copy_box - copy the elements of one box of the file's model, in the file's own type. */
-static int copy_box(struct remaking *r, const struct ds_array *a, uint64_t linear,
+/* copy_box - copy the elements of a chunk in the file's own type. */
+static int copy_box(const struct remaking *r, bool vlen, const hsize_t *at, const hsize_t *n,
 		    struct buf *room)
 {
-	hsize_t at[NC_RANK_LIMIT] = {0}, n[NC_RANK_LIMIT] = {1};
-	uint64_t coords[DS_RANK_MAX], bytes = H5Tget_size(r->type);
+	uint64_t bytes = H5Tget_size(r->type);
 	auto_hid hid_t from = -1, to = -1, mem = -1;
 	uint8_t *p;
 	int rc;
 
-	ds_chunk_coords(a, linear, coords);
-	for (uint32_t d = 0; d < r->rank; d++) {
-		at[d] = coords[d] * a->chunk[d];
-		if (at[d] >= r->had[d] || at[d] >= r->len[d])
-			return 0;
-		n[d] = u64_min(a->chunk[d], u64_min(r->had[d], r->len[d]) - at[d]);
+	for (uint32_t d = 0; d < r->rank; d++)
 		if (ckd_mul(&bytes, bytes, n[d]))
 			return -1;
-	}
 	from = H5Dget_space(r->old);
 	to = H5Dget_space(r->set);
 	mem = H5Screate_simple((int)r->rank, n, NULL);
@@ -147,7 +151,7 @@ static int copy_box(struct remaking *r, const struct ds_array *a, uint64_t linea
 	    H5Dread(r->old, r->type, mem, from, H5P_DEFAULT, p) < 0)
 		return -1;
 	rc = H5Dwrite(r->set, r->type, mem, to, H5P_DEFAULT, p) < 0 ? -1 : 0;
-	if (dt_is_vlen(&a->type))
+	if (vlen)
 		(void)H5Dvlen_reclaim(r->type, mem, H5P_DEFAULT, p);
 	return rc;
 }
@@ -158,6 +162,8 @@ static int recreate_carry(struct remaking *r, struct err *e)
 	const struct hdf5_sink_array *x = &r->s->arrays[r->array];
 	struct source *real = &r->s->real->g.base;
 	const struct ds_array *a = x->real == DS_NONE ? NULL : &real->ds.arrays[x->real];
+	const bool vlen = a && dt_is_vlen(&a->type);
+	hsize_t at[NC_RANK_LIMIT] = {0}, n[NC_RANK_LIMIT] = {1};
 	struct buf room;
 	uint64_t linear = 0;
 	int rc = 0;
@@ -171,9 +177,9 @@ static int recreate_carry(struct remaking *r, struct err *e)
 		hdf5_sink_enter();
 		if (rc)
 			break;
-		rc = a->layout == DS_CHUNKED && !dt_is_vlen(&a->type)
-			     ? copy_stored(r, a, linear, &room)
-			     : copy_box(r, a, linear, &room);
+		if (copy_place(r, a, linear, at, n))
+			rc = a->layout == DS_CHUNKED && !vlen ? copy_stored(r, at, &room)
+							      : copy_box(r, vlen, at, n, &room);
 		if (rc) {
 			rc = hdf5_sink_fail(r->s, 0, r->array, e);
 			break;

@@ -45,7 +45,7 @@ static int bytes_so_far(const struct maker *k, uint64_t *ret, struct err *e)
 	return 0;
 }
 
-static int maker_make(struct maker *k, const struct nc_order *q, uint64_t *ret, struct err *e)
+static int maker_make(struct maker *k, const struct nc_order *q, struct err *e)
 {
 	const struct nc_model *m = nc_unpack(k->shared.at, (size_t)q->len, q->moves);
 	int rc = m && maker_has_room() ? nc_builder_init(&k->b, m, q->max_bytes, e)
@@ -53,15 +53,7 @@ static int maker_make(struct maker *k, const struct nc_order *q, uint64_t *ret, 
 
 	rc = rc ? rc : nc_h5_structure(&k->b, e);
 	k->made = rc == 0;
-	return rc == 0 ? bytes_so_far(k, ret, e) : rc;
-}
-
-static int maker_strings(struct maker *k, const struct nc_order *q, uint64_t *ret,
-			 struct err *e)
-{
-	int rc = nc_h5_strings(&k->b, q->array, k->shared.at, (size_t)q->len, e);
-
-	return rc == 0 ? bytes_so_far(k, ret, e) : rc;
+	return rc;
 }
 
 static int maker_finish(struct maker *k, uint64_t *ret, struct err *e)
@@ -107,15 +99,20 @@ static int maker_agree(const struct maker *k, const struct nc_order *q, uint64_t
 /* maker_handle - h5_lock is held. */
 static int maker_handle(struct maker *k, const struct nc_order *q, uint64_t *ret, struct err *e)
 {
+	int rc;
+
 	if (q->op == NC_OP_AGREE)
 		return maker_agree(k, q, ret, e);
-	if (q->op == NC_OP_MAKE)
-		return maker_make(k, q, ret, e);
-	if (!k->made)
+	if (q->op != NC_OP_MAKE && !k->made)
 		return err_set(e, -EINVAL, "no file has been built");
-	if (q->op == NC_OP_STRINGS)
-		return maker_strings(k, q, ret, e);
-	return q->op == NC_OP_FINISH ? maker_finish(k, ret, e) : image(k, q, ret, e);
+	if (q->op == NC_OP_FINISH)
+		return maker_finish(k, ret, e);
+	if (q->op == NC_OP_IMAGE)
+		return image(k, q, ret, e);
+	rc = q->op == NC_OP_MAKE
+		     ? maker_make(k, q, e)
+		     : nc_h5_strings(&k->b, q->array, k->shared.at, (size_t)q->len, e);
+	return rc == 0 ? bytes_so_far(k, ret, e) : rc;
 }
 
 static void maker_answer(struct maker *k, const struct nc_order *q, int sock)

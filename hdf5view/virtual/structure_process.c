@@ -40,16 +40,6 @@ static int process_start(struct structure_process *x, uint64_t len, uint64_t max
 	return worker_start(&x->w, &nc_apart_kind, &job, sizeof(job), e);
 }
 
-/* hand_over - copy the data of the next request. */
-static int hand_over(struct structure_process *x, const struct buf *what, struct err *e)
-{
-	int rc = shm_grow(&x->w.shared, what->len, e);
-
-	if (rc == 0 && what->len)
-		memcpy(x->w.shared.at, what->data, what->len);
-	return rc;
-}
-
 /* A kill, and its own exit when memory is short, are not the file's fault: -EAGAIN, as the next
  * attempt may succeed. */
 static const struct worker_words words = {
@@ -68,14 +58,23 @@ static int process_lost(struct structure_process *x, enum child_taken got, struc
 			   x->timeout_ms, NULL, e);
 }
 
-/* process_ask - send a request. *ret is an unchecked number. A child that does not reply
- * is ended. */
-static int process_ask(struct structure_process *x, struct nc_order *q, uint64_t *ret,
-		       struct err *e)
+/* process_ask - send a request; what: its data, or NULL. *ret is an unchecked number. A child that
+ * does not reply is ended. */
+static int process_ask(struct structure_process *x, struct nc_order *q, const struct buf *what,
+		       uint64_t *ret, struct err *e)
 {
 	struct worker_call c = {.request = q, .size = sizeof(*q), .ms = x->timeout_ms};
 	enum child_taken got;
 
+	if (what) {
+		int rc = shm_grow(&x->w.shared, what->len, e);
+
+		if (rc < 0)
+			return rc;
+		if (what->len)
+			memcpy(x->w.shared.at, what->data, what->len);
+		q->len = what->len;
+	}
 	q->size = x->w.shared.size;
 	got = worker_call(&x->w, &c, e);
 	if (got != CHILD_TAKEN)
@@ -97,14 +96,13 @@ static int process_make(struct structure_process *x, const struct nc_model *m,
 
 	buf_init(&packed, SIZE_MAX / 4);
 	nc_pack_model(m, &packed, &q.moves);
-	q.len = packed.len;
-	rc = buf_ok(&packed) ? process_start(x, q.len, max_bytes, e)
+	rc = buf_ok(&packed) ? process_start(x, packed.len, max_bytes, e)
 			     : buf_full(&packed, e, -ERANGE,
 					"the dataset's metadata is too "
 					"large for a netCDF file");
-	rc = rc ? rc : hand_over(x, &packed, e);
+	rc = rc ? rc : process_ask(x, &q, &packed, ret, e);
 	buf_release(&packed);
-	return rc == 0 ? process_ask(x, &q, ret, e) : rc;
+	return rc;
 }
 
 /* feed - the state of sending variable-length elements. */
@@ -160,12 +158,10 @@ static int break_array(char **ret, int rc, const struct err *why, struct err *e)
 /* feed_flush - send the pending pieces. */
 static int feed_flush(struct feed *t, uint32_t array, char **ret_broken, struct err *e)
 {
-	struct nc_order q = {.op = NC_OP_STRINGS, .array = array, .len = t->pieces.len};
+	struct nc_order q = {.op = NC_OP_STRINGS, .array = array};
 	struct err why = ERR_INIT;
-	int rc = t->pieces.len ? hand_over(t->x, &t->pieces, &why) : 0;
+	int rc = t->pieces.len ? process_ask(t->x, &q, &t->pieces, &t->bytes, &why) : 0;
 
-	if (rc == 0 && t->pieces.len)
-		rc = process_ask(t->x, &q, &t->bytes, &why);
 	buf_clear(&t->pieces);
 	if (rc == -EBADMSG)
 		return break_array(ret_broken, rc, &why, e);
@@ -192,8 +188,8 @@ static int feed_one_chunk(struct feed *t, uint32_t array, uint64_t linear, char 
 	return t->pieces.len >= BATCH ? feed_flush(t, array, ret_broken, e) : 0;
 }
 
-/* feed_array - send the elements of one array, many small chunks at a time. If the source cannot read
- * them, the array is broken, which is not an error: *ret_broken is the reason, owned. */
+/* feed_array - send the elements of one array, many small chunks at a time. If the source cannot
+ * read them, the array is broken, which is not an error: *ret_broken is the reason, owned. */
 static int feed_array(struct feed *t, uint32_t array, char **ret_broken, struct err *e)
 {
 	struct source *s = t->source;
@@ -238,7 +234,7 @@ static int take_image(struct structure_process *x, const struct nc_model *m, uin
 {
 	struct nc_order q = {.op = NC_OP_FINISH};
 	uint64_t n = 0, said = 0;
-	int rc = process_ask(x, &q, &n, e);
+	int rc = process_ask(x, &q, NULL, &n, e);
 
 	if (rc < 0)
 		return rc;
@@ -250,7 +246,7 @@ static int take_image(struct structure_process *x, const struct nc_model *m, uin
 		return process_lost(x, CHILD_WRONG, e);
 	q = (struct nc_order){.op = NC_OP_IMAGE, .len = n};
 	rc = shm_grow(&x->w.shared, nc_apart_headers(n) + (uint64_t)m->ds->n_arrays * 8, e);
-	rc = rc ? rc : process_ask(x, &q, &said, e);
+	rc = rc ? rc : process_ask(x, &q, NULL, &said, e);
 	if (rc < 0)
 		return rc;
 	if (said != n)
@@ -388,14 +384,12 @@ static int put_question(struct nc_asker *k, const struct nc_ask *ask_of, uint64_
 
 	buf_init(&packed, SIZE_MAX / 4);
 	nc_pack_ask(ask_of, &packed, &q.moves);
-	q.len = packed.len;
 	if (!buf_ok(&packed))
 		rc = buf_full(&packed, &k->why, -ERANGE, "a filter's parameters are too many");
 	if (rc == 0 && !k->x.w.child.pid)
 		rc = process_start(&k->x, 0, 0, &k->why);
-	rc = rc ? rc : hand_over(&k->x, &packed, &k->why);
+	rc = rc ? rc : process_ask(&k->x, &q, &packed, ret, &k->why);
 	buf_release(&packed);
-	rc = rc ? rc : process_ask(&k->x, &q, ret, &k->why);
 	if (rc == 0 && *ret > NC_AGREE_LAST)
 		rc = process_lost(&k->x, CHILD_WRONG, &k->why);
 	return rc;
