@@ -198,25 +198,19 @@ int aws_from_container(const struct aws_options *o, struct aws_keys **ret, struc
 
 #define IMDS_ROLES "/latest/meta-data/iam/security-credentials/"
 
-static const char *imds(void)
-{
-	const char *named = aws_env("AWS_EC2_METADATA_SERVICE_ENDPOINT");
-	const char *mode = aws_env("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
-
-	if (named)
-		return named;
-	return mode && strcasecmp(mode, "ipv6") == 0 ? "http://[fd00:ec2::254]"
-						     : "http://169.254.169.254";
-}
-
 static int imds_ask(const struct aws_options *o, const char *method, const char *path,
 		    const char *name, const char *header, struct http_response *a,
 		    struct err *e)
 {
 	auto_free char *url = NULL;
-	const char *base = imds();
-	size_t n = strlen(base);
+	const char *base = aws_env("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+	const char *mode = aws_env("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
+	size_t n;
 
+	if (!base)
+		base = mode && strcasecmp(mode, "ipv6") == 0 ? "http://[fd00:ec2::254]"
+							     : "http://169.254.169.254";
+	n = strlen(base);
 	if (asprintf(&url, "%.*s%s%s", (int)(n && base[n - 1] == '/' ? n - 1 : n), base, path,
 		     name) < 0) {
 		url = NULL;

@@ -19,18 +19,6 @@ static int timestamp_number(const char *text, size_t *at, size_t n)
 	return v;
 }
 
-/* fraction - parse ".123" to ns, and advance *at. */
-static int64_t fraction(const char *text, size_t *at)
-{
-	int64_t ns = 0, unit = 100000000;
-
-	if (text[*at] != '.')
-		return 0;
-	for (++*at; text[*at] >= '0' && text[*at] <= '9'; ++*at, unit /= 10)
-		ns += unit * (text[*at] - '0');
-	return ns;
-}
-
 int aws_time(const char *text, int64_t *ret, int64_t *ret_ns)
 {
 	static const char between[] = "--T::";
@@ -38,14 +26,16 @@ int aws_time(const char *text, int64_t *ret, int64_t *ret_ns)
 	int v[6];
 	size_t at = 0;
 	struct tm tm = {.tm_isdst = 0};
-	int64_t ns;
+	int64_t ns = 0, unit = 100000000;
 
 	for (size_t i = 0; i < ARRAY_LEN(v); i++) {
 		v[i] = timestamp_number(text, &at, digits[i]);
 		if (v[i] < 0 || (i + 1 < ARRAY_LEN(v) && text[at++] != between[i]))
 			return -EINVAL;
 	}
-	ns = fraction(text, &at);
+	if (text[at] == '.')
+		for (++at; text[at] >= '0' && text[at] <= '9'; ++at, unit /= 10)
+			ns += unit * (text[at] - '0');
 	if (strcmp(text + at, "Z") != 0 && strcmp(text + at, "+00:00") != 0 && text[at])
 		return -EINVAL;
 	if (v[0] < 1970 || v[1] < 1 || v[1] > 12 || v[2] < 1 || v[2] > 31 || v[3] > 23 ||

@@ -278,21 +278,12 @@ int rc_grant(struct object_cache *c, uint64_t n, bool must)
 	return rc;
 }
 
-/* set_grain_locked - set the smallest request size: the bytes that the link delivers in a
- * sixteenth of a round trip. */
-static void set_grain_locked(struct object_cache *c)
-{
-	double bytes = (double)c->line.rate * (double)c->line.rtt / 1e9 / 16;
-	uint64_t n = bytes > (double)GRAIN_MOST ? GRAIN_MOST : (uint64_t)bytes;
-
-	n = u64_max(RC_BLOCK, u64_min(n, c->piece) / RC_BLOCK * RC_BLOCK);
-	atomic_store_explicit(&c->grain, n, memory_order_relaxed);
-}
-
 void rc_line_note(struct object_cache *c, int64_t took, uint64_t bytes)
 {
 	struct link_estimate *l = &c->line;
 	int64_t now = clock_ns();
+	double grain;
+	uint64_t n;
 
 	(void)pthread_mutex_lock(&c->lock);
 	/* the minimum, which slowly expires: links change */
@@ -307,7 +298,11 @@ void rc_line_note(struct object_cache *c, int64_t took, uint64_t bytes)
 		l->rate = rate > l->rate ? rate : l->rate - (l->rate - rate) / 16;
 		l->began = now;
 		l->bytes = 0;
-		set_grain_locked(c);
+		/* the smallest request: what the link delivers in a sixteenth of a round trip */
+		grain = (double)l->rate * (double)l->rtt / 1e9 / 16;
+		n = grain > (double)GRAIN_MOST ? GRAIN_MOST : (uint64_t)grain;
+		n = u64_max(RC_BLOCK, u64_min(n, c->piece) / RC_BLOCK * RC_BLOCK);
+		atomic_store_explicit(&c->grain, n, memory_order_relaxed);
 	}
 	(void)pthread_mutex_unlock(&c->lock);
 }

@@ -62,18 +62,7 @@ static void prefetch_drop(struct prefetcher *q, struct prefetch_range *w)
 	q->n--;
 }
 
-static bool prefetch_queued(const struct prefetcher *q, uint64_t hash, const struct rstore *st,
-			    const struct store_range *r)
-{
-	const struct prefetch_range *w;
-
-	MAP_EACH(w, &q->ranges, hash, link)
-		if (w->st == st && w->off == r->off && w->len == r->len &&
-		    strcmp(w->key, r->key) == 0)
-			return true;
-	return false;
-}
-
+/* prefetch_add - queue a range that is not queued yet. */
 static void prefetch_add(struct prefetcher *q, struct rstore *st, const struct store_range *r)
 {
 	size_t len = strlen(r->key);
@@ -81,8 +70,10 @@ static void prefetch_add(struct prefetcher *q, struct rstore *st, const struct s
 	uint64_t hash = l.hash ^ r->off * UINT64_C(0x9e3779b97f4a7c15) ^ r->len;
 	struct prefetch_range *w;
 
-	if (prefetch_queued(q, hash, st, r))
-		return;
+	MAP_EACH(w, &q->ranges, hash, link)
+		if (w->st == st && w->off == r->off && w->len == r->len &&
+		    strcmp(w->key, r->key) == 0)
+			return;
 	w = alloc_array(1, sizeof(*w) + len + 1);
 	if (!w)
 		return; /* it was only a hint */

@@ -200,16 +200,6 @@ static int wait_below(struct upload *u, unsigned most, struct err *e)
 	return rc;
 }
 
-/* wait_all - wait for requests that use our memory, even if this thread is cancelled: each has a
- * time limit. */
-static void wait_all(struct upload *u)
-{
-	pthread_mutex_lock(&u->lock);
-	while (u->flying)
-		pthread_cond_wait(&u->cond, &u->lock);
-	pthread_mutex_unlock(&u->lock);
-}
-
 /* sent - whether all parts are complete. None is in flight. */
 static bool sent(const struct upload *u)
 {
@@ -236,7 +226,11 @@ static int send_parts(struct upload *u, struct err *e)
 		if (rc == 0)
 			rc = wait_below(u, 1, e);
 	}
-	wait_all(u);
+	/* the requests use our memory, even if this thread is cancelled: each has a time limit */
+	pthread_mutex_lock(&u->lock);
+	while (u->flying)
+		pthread_cond_wait(&u->cond, &u->lock);
+	pthread_mutex_unlock(&u->lock);
 	return rc;
 }
 

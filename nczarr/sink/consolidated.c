@@ -215,18 +215,6 @@ static int all_holder(struct zarr_sink *s, const char *dir, bool make, json_t **
 	return d->v && json_object_set_new(d->v, ALL3, *ret) == 0 ? 0 : err_nomem(e);
 }
 
-/* all_none - remove consolidated metadata, which would be out of date. */
-static int all_none(struct zarr_sink *s, struct zs_doc *d, struct err *e)
-{
-	if (s->format == 3) {
-		(void)json_object_del(d->v, ALL3); /* it existed */
-		d->dirty = true;
-		return 0;
-	}
-	d->dirty = false;
-	return zs_txn_step(&s->txn, ZS_DROP, 0, d->key, e);
-}
-
 static int all_one(struct zarr_sink *s, const char *dir, struct err *e)
 {
 	const int want = s->opts.consolidated;
@@ -237,8 +225,15 @@ static int all_one(struct zarr_sink *s, const char *dir, struct err *e)
 
 	if (rc || !v)
 		return rc;
-	if (want == 0)
-		return all_none(s, d, e);
+	if (want == 0 && s->format == 3) {         /* it would be out of date */
+		(void)json_object_del(d->v, ALL3); /* it existed */
+		d->dirty = true;
+		return 0;
+	}
+	if (want == 0) {
+		d->dirty = false;
+		return zs_txn_step(&s->txn, ZS_DROP, 0, d->key, e);
+	}
 	all = json_object_get(v, "metadata");
 	if (made)
 		rc = enter_all(s, all, e);

@@ -80,31 +80,11 @@ static int replay_is_ours(struct replay_redo *r, const struct zs_step *x, int fd
 	return rc ? rc : memcmp(mine, theirs, (size_t)len) == 0;
 }
 
-static int foreign(const struct zs_step *x, struct err *e)
-{
-	return err_set(
-		e, -ESTALE,
-		"'%.*s' was changed by another program during a commit: the rest of the commit "
-		"is in the state directory (remove '" ZS_CONDITIONS
-		"' there to write it all the same, or 'manifest' and 'txn' to discard it)",
-		LONG, x->key);
-}
-
-/* as_seen - check the version before a put, for a service without conditions. */
-static int as_seen(struct replay_redo *r, const struct zs_step *x, struct err *e)
-{
-	struct store_stat st = {.version = 0};
-	int rc = store_fresh(r->store, x->key, &st, e);
-
-	if (rc && rc != -ENOENT)
-		return rc;
-	return (rc ? 0 : st.version) == x->version ? 0 : -ESTALE;
-}
-
 static int put_file(struct replay_redo *r, const struct zs_step *x, int fd, uint64_t len,
 		    struct err *e)
 {
 	struct store_put what = {.fd = fd, .len = len};
+	struct store_stat st = {.version = 0};
 	int rc, ours;
 
 	if (!x->conditional || !r->conditions)
@@ -112,17 +92,26 @@ static int put_file(struct replay_redo *r, const struct zs_step *x, int fd, uint
 	what.absent = x->version == 0;
 	what.version = x->version;
 	rc = store_put(r->store, x->key, &what, NULL, e);
-	if (rc == -EOPNOTSUPP) {
+	if (rc == -EOPNOTSUPP) { /* a service without conditions: check the version before */
 		what.absent = false;
 		what.version = 0;
-		rc = as_seen(r, x, e);
+		rc = store_fresh(r->store, x->key, &st, e);
+		if (rc == 0 || rc == -ENOENT)
+			rc = (rc ? 0 : st.version) == x->version ? 0 : -ESTALE;
 		if (rc == 0)
 			rc = store_put(r->store, x->key, &what, NULL, e);
 	}
 	if (rc != -ESTALE && rc != -EEXIST)
 		return rc;
 	ours = replay_is_ours(r, x, fd, len, e);
-	return ours > 0 ? 0 : ours < 0 ? ours : foreign(x, e);
+	if (ours)
+		return ours > 0 ? 0 : ours;
+	return err_set(
+		e, -ESTALE,
+		"'%.*s' was changed by another program during a commit: the rest of the commit "
+		"is in the state directory (remove '" ZS_CONDITIONS
+		"' there to write it all the same, or 'manifest' and 'txn' to discard it)",
+		LONG, x->key);
 }
 
 static int replay_put_one(struct replay_redo *r, const struct zs_step *x, struct err *e)

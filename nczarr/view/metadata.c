@@ -52,6 +52,27 @@ const struct ds_attr *zr_quant_attr(const struct ds_array *a, const struct plan 
 	return room;
 }
 
+void zr_put_member(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint32_t ord)
+{
+	const bool v3 = em->format->version == 3;
+	struct buf path;
+
+	buf_init(&path, j->out->max);
+	if (zr_doc_of_group(doc))
+		ds_group_path(em->ds, ord, &path);
+	else
+		ds_array_path(em->ds, ord, &path);
+	if (!v3)
+		buf_printf(&path, "%s%s", path.len > 1 ? "/" : "", zr_doc_file(doc));
+	buf_putc(&path, '\0');
+	if (buf_ok(&path))
+		(v3 ? zr_put_v3 : zr_put_v2)(jw_key(j, (const char *)path.data + 1), em, doc,
+					     ord);
+	else
+		buf_fail(j->out, &path);
+	buf_release(&path);
+}
+
 int zr_metadata_doc(const struct zr_metadata *em, enum zr_doc doc, uint32_t ord,
 		    struct buf *out, struct err *e)
 {

@@ -221,51 +221,25 @@ static void v2_put_array_attrs(struct jw *j, const struct zr_metadata *em, uint3
 	jw_end(j);
 }
 
-/* v2_put_member - one document inside .zmetadata; path "/" is the root. */
-static void v2_put_member(struct jw *j, const struct zr_metadata *em, struct buf *path,
-			  enum zr_doc doc, uint32_t ord)
-{
-	size_t len = path->len;
-
-	if (len > 1)
-		buf_putc(path, '/');
-	buf_puts(path, zr_doc_file(doc));
-	buf_putc(path, '\0');
-	if (!buf_ok(path)) {
-		buf_fail(j->out, path);
-		return;
-	}
-	zr_put_v2(jw_key(j, (const char *)path->data + 1), em, doc, ord);
-	path->len = len;
-}
-
 static void put_zmetadata(struct jw *j, const struct zr_metadata *em)
 {
-	struct buf path;
-
-	buf_init(&path, j->out->max);
 	jw_object(j, false);
 	jw_object(jw_key(j, "metadata"), false);
 	for (uint32_t g = 0; g < em->ds->n_groups && buf_ok(j->out); g++) {
 		if (em->hidden_groups[g])
 			continue;
-		buf_clear(&path);
-		ds_group_path(em->ds, g, &path);
-		v2_put_member(j, em, &path, ZR_DOC_GROUP_ATTRS, g);
-		v2_put_member(j, em, &path, ZR_DOC_ZGROUP, g);
+		zr_put_member(j, em, ZR_DOC_GROUP_ATTRS, g);
+		zr_put_member(j, em, ZR_DOC_ZGROUP, g);
 	}
 	for (uint32_t a = 0; a < em->ds->n_arrays && buf_ok(j->out); a++) {
 		if (em->hidden_arrays[a])
 			continue;
-		buf_clear(&path);
-		ds_array_path(em->ds, a, &path);
-		v2_put_member(j, em, &path, ZR_DOC_ZARRAY, a);
-		v2_put_member(j, em, &path, ZR_DOC_ARRAY_ATTRS, a);
+		zr_put_member(j, em, ZR_DOC_ZARRAY, a);
+		zr_put_member(j, em, ZR_DOC_ARRAY_ATTRS, a);
 	}
 	jw_end(j);
 	jw_u64(jw_key(j, "zarr_consolidated_format"), 1);
 	jw_end(j);
-	buf_release(&path);
 }
 
 void zr_put_v2(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint32_t ord)

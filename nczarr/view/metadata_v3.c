@@ -227,63 +227,26 @@ static void begin_group(struct jw *j, const struct zr_metadata *em, uint32_t ord
 	jw_end(j);
 }
 
-/* v3_put_path - the key of a node in consolidated metadata: its path without the first
- * '/'. */
-static bool v3_put_path(struct jw *j, struct buf *path)
-{
-	buf_putc(path, '\0');
-	if (!buf_ok(path)) {
-		buf_fail(j->out, path);
-		return false;
-	}
-	jw_key(j, (const char *)path->data + 1);
-	return true;
-}
-
-/* put_children - the nodes of one group. */
-static void put_children(struct jw *j, const struct zr_metadata *em, uint32_t group,
-			 struct buf *path)
-{
-	const struct ds_group *g = &em->ds->groups[group];
-
-	for (uint32_t i = 0; i < g->n_groups && buf_ok(j->out); i++) {
-		if (em->hidden_groups[g->groups[i]])
-			continue;
-		buf_clear(path);
-		ds_group_path(em->ds, g->groups[i], path);
-		if (!v3_put_path(j, path))
-			return;
-		begin_group(j, em, g->groups[i]);
-		jw_end(j);
-	}
-	for (uint32_t i = 0; i < g->n_arrays && buf_ok(j->out); i++) {
-		if (em->hidden_arrays[g->arrays[i]])
-			continue;
-		buf_clear(path);
-		ds_array_path(em->ds, g->arrays[i], path);
-		if (!v3_put_path(j, path))
-			return;
-		v3_put_array(j, em, g->arrays[i]);
-	}
-}
-
 /* put_consolidated - all nodes below the root, in the form of zarr-python 3. All nodes of one
  * group must be adjacent: otherwise zarr-python 3.0 does not find a group. */
 static void put_consolidated(struct jw *j, const struct zr_metadata *em)
 {
-	struct buf path;
-
-	buf_init(&path, j->out->max);
 	jw_object(jw_key(j, "consolidated_metadata"), false);
 	jw_str(jw_key(j, "kind"), "inline");
 	jw_bool(jw_key(j, "must_understand"), false);
 	jw_object(jw_key(j, "metadata"), false);
-	for (uint32_t g = 0; g < em->ds->n_groups && buf_ok(j->out); g++)
-		if (!em->hidden_groups[g])
-			put_children(j, em, g, &path);
+	for (uint32_t i = 0; i < em->ds->n_groups && buf_ok(j->out); i++) {
+		const struct ds_group *g = &em->ds->groups[i];
+
+		for (uint32_t k = 0; k < g->n_groups && !em->hidden_groups[i]; k++)
+			if (!em->hidden_groups[g->groups[k]] && buf_ok(j->out))
+				zr_put_member(j, em, ZR_DOC_GROUP_JSON, g->groups[k]);
+		for (uint32_t k = 0; k < g->n_arrays && !em->hidden_groups[i]; k++)
+			if (!em->hidden_arrays[g->arrays[k]] && buf_ok(j->out))
+				zr_put_member(j, em, ZR_DOC_ARRAY_JSON, g->arrays[k]);
+	}
 	jw_end(j);
 	jw_end(j);
-	buf_release(&path);
 }
 
 void zr_put_v3(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint32_t ord)

@@ -34,6 +34,9 @@ const struct ds_attr *zr_quant_attr(const struct ds_array *a, const struct plan 
 void zr_put_v2(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint32_t ord);
 void zr_put_v3(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint32_t ord);
 
+/* zr_put_member - the same as a member of consolidated metadata, by its key. */
+void zr_put_member(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint32_t ord);
+
 /* zr_dtype_text - append the dtype of a simple type ("<f8") to b, in the given byte order. */
 void zr_dtype_text(struct buf *b, const struct dtype *t, bool big);
 

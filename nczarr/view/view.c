@@ -23,7 +23,6 @@
 #include "nczarr/view/metadata.h"
 #include "nczarr/view/shard_files_int.h"
 #include "nczarr/view/visible.h"
-#include "nczarr/view/xattrs_int.h"
 #include "translate/chunkio/provenance.h"
 
 #define INDEX_SHARE 8 /* share of the memory for chunks for indexes of shards */

@@ -25,4 +25,12 @@ int zr_view_next(struct view *v, uint32_t array, uint64_t from, uint64_t *ret,
 int zr_view_file(struct view *v, const struct zr_node *n, struct buf *out,
 		 struct err *e) NZ_MUST_USE;
 
+/* ---- for view.c and its tests ---- */
+
+/* zr_xattr - append the value of an attribute of an array's directory, without a NUL; name NULL:
+ * the names of all, NUL-terminated. a: NULL for all other nodes, which have none. version: of the
+ * Zarr format. Returns 0; -ENODATA no such attribute; -E2BIG, -ENOMEM if out has no room. */
+int zr_xattr(const struct ds_array *a, int version, const char *name, struct buf *out,
+	     struct err *e);
+
 #endif

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "nczarr/view/xattrs_int.h"
+#include "nczarr/view/view.h"
 
 #include <cmocka.h>
 
