@@ -19,10 +19,16 @@ struct buf {
 
 /* buf_init - empty buffer that never grows past max bytes; allocates nothing. */
 void buf_init(struct buf *b, size_t max);
+static inline struct buf buf_of(size_t max)
+{
+	return (struct buf){.max = max};
+}
 /* buf_release - free the memory; b is then empty with the same ceiling. */
 void buf_release(struct buf *b);
 /* buf_wipe - the same for a secret, which is erased. */
 void buf_wipe(struct buf *b);
+/* auto_buf - a local buffer that is released at the end of its block: auto_buf b = buf_of(max); */
+#define auto_buf __attribute__((cleanup(buf_release))) struct buf
 /* buf_clear - forget the content and any failure, keep the memory. */
 void buf_clear(struct buf *b);
 /* buf_ok - false when an append failed. */

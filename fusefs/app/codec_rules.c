@@ -92,10 +92,9 @@ void fs_rules_release(struct fs_rules *r)
 
 uint32_t fs_rules_count(const char *vars, const struct dataset *ds)
 {
-	struct buf path;
+	auto_buf path = buf_of((size_t)1 << 20);
 	uint32_t n = 0;
 
-	buf_init(&path, (size_t)1 << 20);
 	for (uint32_t i = 0; i < ds->n_arrays; i++) {
 		buf_clear(&path);
 		ds_array_path(ds, i, &path);
@@ -104,7 +103,6 @@ uint32_t fs_rules_count(const char *vars, const struct dataset *ds)
 		     codec_vars_match(vars, strlen(vars), (const char *)path.data) !=
 			     CODEC_VARS_NONE;
 	}
-	buf_release(&path);
 	return n;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* concat.c - opens many datasets as one, and names the file that keeps their index. */
-#include "base/core/str.h"
 #include "fusefs/app/concat.h"
 
 #include <errno.h>
@@ -11,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/core/str.h"
 #include "base/core/hash.h"
 #include "base/observe/log.h"
 #include "fusefs/app/dataset_names.h"

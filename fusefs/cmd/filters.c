@@ -106,9 +106,8 @@ static size_t width_of(int column, struct buf *out)
 {
 	size_t width = strlen(titles[column]);
 	const struct codec_ops *ops;
-	struct buf b;
+	auto_buf b = buf_of(CELL_MAX);
 
-	buf_init(&b, CELL_MAX);
 	for (size_t i = 0; (ops = codec_at(i)); i++) {
 		buf_clear(&b);
 		cell(ops, column, &b);
@@ -116,7 +115,6 @@ static size_t width_of(int column, struct buf *out)
 		if (!buf_ok(&b))
 			buf_fail(out, &b);
 	}
-	buf_release(&b);
 	return width;
 }
 
@@ -187,7 +185,7 @@ static void json_row(const struct codec_ops *ops, struct buf *out)
 static void filters_json_report(struct buf *out)
 {
 	const struct codec_ops *ops;
-	struct buf lines;
+	auto_buf lines = buf_of((size_t)1 << 24);
 
 	buf_puts(out, "{\"filters\": [");
 	for (size_t i = 0; (ops = codec_at(i)); i++) {
@@ -195,7 +193,6 @@ static void filters_json_report(struct buf *out)
 		json_row(ops, out);
 	}
 	buf_puts(out, "],\n \"libraries\": [");
-	buf_init(&lines, (size_t)1 << 24);
 	codec_plugins_report(&lines);
 	for (size_t at = 0, n; at < lines.len; at += n + 1) {
 		const uint8_t *end = memchr(lines.data + at, '\n', lines.len - at);
@@ -205,7 +202,6 @@ static void filters_json_report(struct buf *out)
 		str_put_json(out, (const char *)lines.data + at, n);
 	}
 	out->failed |= !buf_ok(&lines);
-	buf_release(&lines);
 	buf_puts(out, "]}\n");
 }
 

@@ -104,7 +104,7 @@ void progress_show(struct progress *p, double share, uint64_t things, const char
 {
 	int64_t now = clock_ns();
 	struct winsize w = {0};
-	struct buf line;
+	auto_buf line = buf_of(1024);
 
 	if (p->first < 0)
 		p->first = share;
@@ -113,14 +113,12 @@ void progress_show(struct progress *p, double share, uint64_t things, const char
 	p->shown = now;
 	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &w) < 0 || w.ws_col == 0)
 		w.ws_col = 80;
-	buf_init(&line, 1024);
 	buf_putc(&line, '\r');
 	progress_line(&line, share, p->first, (double)(now - p->began) / (double)SECOND, things,
 		      what, bytes, w.ws_col - 1u);
 	buf_puts(&line, "\033[K");
 	if (buf_ok(&line))
 		progress_put((const char *)line.data, line.len);
-	buf_release(&line);
 }
 
 void progress_end(struct progress *p)

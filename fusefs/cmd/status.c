@@ -115,16 +115,14 @@ static void cmd_status_tell(const void *arg, struct buf *answer)
 {
 	const struct status_query *q = arg;
 	struct err e = ERR_INIT;
-	struct buf out;
+	auto_buf out = buf_of(TOTAL_MAX + 1);
 
-	buf_init(&out, TOTAL_MAX + 1);
 	if (cmd_status_ask(q->dir, q->what, q->text, &out, &e) < 0) {
 		buf_printf(answer, "-%s", e.msg);
 	} else {
 		buf_putc(answer, '+');
 		buf_put(answer, out.data, out.len);
 	}
-	buf_release(&out);
 }
 
 /* cmd_status_judge - parse a child's reply into out. */
@@ -144,10 +142,9 @@ int status_fetch(const char *dir, enum status_what what, const char *text, struc
 		 struct err *e)
 {
 	const struct status_query q = {dir, what, text};
-	struct buf reply;
+	auto_buf reply = buf_of(TOTAL_MAX + 2);
 	int rc;
 
-	buf_init(&reply, TOTAL_MAX + 2);
 	rc = child_query(cmd_status_tell, &q, ANSWER_SECONDS * 1000, &reply, e);
 	if (rc == -ETIMEDOUT)
 		rc = err_set(
@@ -157,7 +154,6 @@ int status_fetch(const char *dir, enum status_what what, const char *text, struc
 			dir, ANSWER_SECONDS);
 	else if (rc == 0)
 		rc = cmd_status_judge(dir, &reply, out, e);
-	buf_release(&reply);
 	return rc;
 }
 

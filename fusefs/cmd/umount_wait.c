@@ -106,16 +106,14 @@ static int take_answer(const struct buf *answer, struct umount_wait *en, struct 
 int umount_wait_ask(const struct mounted *m, struct umount_wait *ret, struct err *e)
 {
 	struct umount_wait en = {.fds = {-1, -1}};
-	struct buf answer;
+	auto_buf answer = buf_of(STATES_MAX);
 	int rc;
 
-	buf_init(&answer, STATES_MAX);
 	buf_init(&en.states, STATES_MAX);
 	en.dir = strdup(m->dir);
 	rc = en.dir ? status_fetch(m->dir, STATUS_ENDING, "", &answer, e) : err_nomem(e);
 	if (rc == 0)
 		rc = take_answer(&answer, &en, e);
-	buf_release(&answer);
 	if (rc < 0)
 		umount_wait_free(&en);
 	else

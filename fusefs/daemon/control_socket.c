@@ -259,11 +259,10 @@ static void control_socket_answer(const struct status_socket *k, int fd)
 {
 	char asked[HEAD_MAX];
 	const size_t n = control_socket_read_request(k, fd, asked);
-	struct buf text, all;
+	auto_buf text = buf_of(TEXT_MAX);
+	auto_buf all = buf_of(TEXT_MAX + HEAD_MAX);
 	bool body = true;
 
-	buf_init(&text, TEXT_MAX);
-	buf_init(&all, TEXT_MAX + HEAD_MAX);
 	status_metrics(k->status, &text);
 	if (n > 0)
 		body = control_socket_put_head(asked, n, text.len, &all);
@@ -272,8 +271,6 @@ static void control_socket_answer(const struct status_socket *k, int fd)
 	if (buf_ok(&text) && buf_ok(&all))
 		control_socket_tell(k, fd, all.data, all.len);
 	(void)shutdown(fd, SHUT_RDWR); /* a client that closed the connection gets no answer */
-	buf_release(&text);
-	buf_release(&all);
 }
 
 static void *control_socket_serve(void *arg)

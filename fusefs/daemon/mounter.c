@@ -4,7 +4,6 @@
  *
  * The other end may be controlled by a hostile file. It can only get the mount that the user
  * requested, once, and its unmounting. */
-#include "base/core/str.h"
 #include "fusefs/daemon/mounter.h"
 
 #include <errno.h>
@@ -18,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "base/core/str.h"
 #include "base/observe/log.h"
 #include "base/process/sandbox.h"
 #include "fusefs/daemon/stderr_capture.h"

@@ -179,13 +179,11 @@ static void ask_here(const void *arg, struct buf *answer)
 /* ask_elsewhere - the byte that fn appends in another process; -1: none within a second. */
 static int ask_elsewhere(void (*fn)(const void *arg, struct buf *answer), const void *arg)
 {
-	struct buf out;
+	auto_buf out = buf_of(16);
 	int said = -1;
 
-	buf_init(&out, 16);
 	if (child_query(fn, arg, ASK_MS, &out, NULL) == 0 && buf_ok(&out) && out.len)
 		said = out.data[0];
-	buf_release(&out);
 	return said;
 }
 

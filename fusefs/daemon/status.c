@@ -286,7 +286,7 @@ static int set_levels(const struct status *s, uid_t uid, struct status_page *p)
 
 static void first_page(struct status *s, uid_t uid, struct status_page *p)
 {
-	struct buf out;
+	auto_buf out = buf_of(ANSWER_MAX);
 	uint8_t *data;
 	size_t len;
 
@@ -296,7 +296,6 @@ static void first_page(struct status *s, uid_t uid, struct status_page *p)
 		(void)daemon_status_fail(p, -EPERM, "only its owner and root may query this");
 		return;
 	}
-	buf_init(&out, ANSWER_MAX);
 	if (p->what == STATUS_LEVELS)
 		log_levels(&out);
 	else if (p->what == STATUS_ENDING)
@@ -304,7 +303,6 @@ static void first_page(struct status *s, uid_t uid, struct status_page *p)
 	else
 		status_text(s, p->what == STATUS_JSON, uid == 0 || uid == s->owner, &out);
 	if (!buf_ok(&out)) {
-		buf_release(&out);
 		(void)daemon_status_fail(p, -ENOMEM, "memory is short");
 		return;
 	}
@@ -314,7 +312,6 @@ static void first_page(struct status *s, uid_t uid, struct status_page *p)
 		data = buf_take(&out, &len);
 		p->id = daemon_status_keep(s, uid, data, len);
 	}
-	buf_release(&out);
 }
 
 void status_ioctl(struct status *s, fuse_req_t req, fuse_ino_t ino, unsigned int cmd,

@@ -91,11 +91,10 @@ static int http_api_find_array(const struct dataset *ds, const char *raw, uint32
 			       struct err *e)
 {
 	struct http_path p;
-	struct buf want, path;
+	auto_buf want = buf_of(HTTP_PATH_MAX);
+	auto_buf path = buf_of(HTTP_PATH_MAX);
 	int rc = http_path_parse(raw, &p, e);
 
-	buf_init(&want, HTTP_PATH_MAX);
-	buf_init(&path, HTTP_PATH_MAX);
 	for (const char *name = NULL; rc == 0 && (name = http_path_next(&p, name));)
 		buf_printf(&want, "/%s", name);
 	buf_putc(&want, '\0');
@@ -109,8 +108,6 @@ static int http_api_find_array(const struct dataset *ds, const char *raw, uint32
 			rc = 0;
 		}
 	}
-	buf_release(&want);
-	buf_release(&path);
 	http_path_release(&p);
 	return rc == -ENOENT ? err_set(e, rc, "no such array") : rc;
 }

@@ -292,14 +292,10 @@ static int send_file(struct ask *a, struct epoch *ep, const struct view_attr *at
 /* add_slash - links in a directory's page are relative to the directory. */
 static int add_slash(struct ask *a, struct err *e)
 {
-	struct buf to;
-	int rc;
+	auto_buf to = buf_of(HTTP_PATH_MAX + 64);
 
-	buf_init(&to, HTTP_PATH_MAX + 64);
 	buf_printf(&to, "/data%s/%c", a->rest, '\0');
-	rc = serve_redirect(a, buf_ok(&to) ? (const char *)to.data : "/data/", e);
-	buf_release(&to);
-	return rc;
+	return serve_redirect(a, buf_ok(&to) ? (const char *)to.data : "/data/", e);
 }
 
 /* in_epoch - answer a request while ep is held. */

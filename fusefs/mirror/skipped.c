@@ -133,7 +133,7 @@ static size_t warn_taken(const struct mirror *m, const struct top *t, const stru
 /* warn_none - warn if all entries are files, and none of them is a dataset. */
 static void warn_none(const struct mirror *m, const struct top *t)
 {
-	struct buf endings;
+	auto_buf endings = buf_of(1 << 12);
 	size_t opened = 0;
 
 	for (size_t i = 0; i < t->n; i++) {
@@ -145,7 +145,6 @@ static void warn_none(const struct mirror *m, const struct top *t)
 		    (opened++ == TOP_OPENED || mirror_has(m, name, NAME_PLAIN)))
 			return;
 	}
-	buf_init(&endings, 1 << 12);
 	for (size_t i = 0; i < ENDING_ROWS; i++)
 		if (ending_rows[i].means != ENDING_JSON && ending_rows[i].means != ENDING_PARQUET)
 			buf_printf(&endings, " %s", ending_rows[i].text);
@@ -153,7 +152,6 @@ static void warn_none(const struct mirror *m, const struct top *t)
 	if (buf_ok(&endings))
 		log_warn("no datasets found in '%s' (looked for%s)", m->setup->cfg->source,
 			 (const char *)endings.data);
-	buf_release(&endings);
 }
 
 void mirror_warn_top(const struct mirror *m)

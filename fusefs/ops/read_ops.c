@@ -338,14 +338,13 @@ static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_dat
 
 static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 {
-	struct buf text;
+	auto_buf text = buf_of(LINK_MAX_BYTES);
 	struct call c;
 	int rc;
 
 	metrics_count(M_REQ_READLINK);
 	if (!call_begin(&c, req, ino, true))
 		return;
-	buf_init(&text, LINK_MAX_BYTES);
 	rc = c.view->ops->readlink ? c.view->ops->readlink(c.view, live_id(ino), &text, &c.e)
 				   : err_set(&c.e, -EINVAL, "not a symbolic link");
 	buf_putc(&text, '\0');
@@ -355,7 +354,6 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 		(void)fuse_reply_readlink(req, (const char *)text.data);
 	else
 		call_fail(&c, rc, false);
-	buf_release(&text);
 	call_end(&c);
 }
 
@@ -396,7 +394,7 @@ static void reply_xattr(struct call *c, const struct buf *out, size_t size)
 
 static void xattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
-	struct buf out;
+	auto_buf out = buf_of(XATTR_MAX_BYTES);
 	struct call c;
 	int rc;
 
@@ -405,7 +403,6 @@ static void xattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 	metrics_count(M_REQ_XATTR);
 	if (!call_begin(&c, req, ino, true))
 		return;
-	buf_init(&out, XATTR_MAX_BYTES);
 	rc = name ? -ENODATA : 0;
 	if (c.view->ops->xattr)
 		rc = c.view->ops->xattr(c.view, live_id(ino), name, &out, &c.e);
@@ -415,7 +412,6 @@ static void xattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 		(void)fuse_reply_err(req, -rc);
 	else
 		call_fail(&c, rc, false);
-	buf_release(&out);
 	call_end(&c);
 }
 

@@ -52,17 +52,12 @@ static int address_copy(const char *text, char **ret, struct err *e)
 	return *ret ? 0 : err_nomem(e);
 }
 
-static int address_decode(const char *text, size_t n, char **ret, struct err *e)
+int address_decode(const char *text, size_t n, char **ret, struct err *e)
 {
-	struct buf b;
-	int rc;
+	auto_buf b = buf_of(URL_MAX + 1);
+	int rc = url_decode(&b, text, n, e);
 
-	buf_init(&b, URL_MAX + 1);
-	rc = url_decode(&b, text, n, e);
-	if (rc == 0)
-		rc = address_take(&b, ret, e);
-	buf_release(&b);
-	return rc;
+	return rc == 0 ? address_take(&b, ret, e) : rc;
 }
 
 /* last_part - the last non-empty component of a path of n bytes. */
@@ -182,16 +177,12 @@ static int address_set_name(const char *path, const char *else_name, struct addr
 static int set_shown(const struct url *u, struct address *a, struct err *e)
 {
 	struct url as = *u;
-	struct buf b;
-	int rc;
+	auto_buf b = buf_of(4 * URL_MAX);
 
 	if (a->bucket && strcasecmp(a->bucket, u->host) == 0)
 		as.host = a->bucket;
-	buf_init(&b, 4 * URL_MAX);
 	url_put(&b, &as, false);
-	rc = address_take(&b, &a->shown, e);
-	buf_release(&b);
-	return rc;
+	return address_take(&b, &a->shown, e);
 }
 
 /* set_http - set url without a final '/', because keys begin with one. */
@@ -199,7 +190,7 @@ static int set_http(const struct url *u, struct address *a, struct err *e)
 {
 	struct url plain = *u;
 	auto_free char *path = strdup(u->path);
-	struct buf b;
+	auto_buf b = buf_of(2 * URL_MAX);
 	int rc;
 
 	if (!path)
@@ -208,10 +199,8 @@ static int set_http(const struct url *u, struct address *a, struct err *e)
 		path[n - 1] = '\0';
 	plain.path = path;
 	plain.user = plain.password = plain.query = plain.fragment = NULL;
-	buf_init(&b, 2 * URL_MAX);
 	url_put(&b, &plain, true);
 	rc = address_take(&b, &a->url, e);
-	buf_release(&b);
 	if (rc == 0 && u->query)
 		rc = address_copy(u->query, &a->query, e);
 	if (rc == 0 && u->user)

@@ -33,6 +33,9 @@ struct fragment {
 int fragment_parse(const char *text, struct fragment *ret, struct err *e) NZ_MUST_USE;
 void fragment_release(struct fragment *f);
 
+/* address_decode - decode n bytes of an address to a new string. */
+int address_decode(const char *text, size_t n, char **ret, struct err *e) NZ_MUST_USE;
+
 /* s3_host - ADDRESS_S3 or ADDRESS_GS3 for a host of Amazon's or Google's object store. */
 enum address_kind s3_host(const char *host);
 

@@ -162,24 +162,6 @@ static int bad_bucket(struct err *e)
 		"'-', '.' and '_'");
 }
 
-/* address_s3_decode - decode n bytes of a path to a string. */
-static int address_s3_decode(const char *text, size_t n, char **ret, struct err *e)
-{
-	struct buf b;
-	size_t len;
-	int rc;
-
-	buf_init(&b, URL_MAX + 1);
-	rc = url_decode(&b, text, n, e);
-	buf_putc(&b, '\0');
-	if (rc == 0 && !buf_ok(&b))
-		rc = err_nomem(e);
-	if (rc == 0)
-		*ret = (char *)buf_take(&b, &len);
-	buf_release(&b);
-	return rc;
-}
-
 int s3_take_path(const char *path, struct address *a, struct err *e)
 {
 	size_t n;
@@ -188,7 +170,7 @@ int s3_take_path(const char *path, struct address *a, struct err *e)
 	path += *path == '/';
 	if (!a->bucket) {
 		n = strcspn(path, "/");
-		rc = address_s3_decode(path, n, &a->bucket, e);
+		rc = address_decode(path, n, &a->bucket, e);
 		if (rc < 0)
 			return rc;
 		path += n + (path[n] == '/');
@@ -197,7 +179,7 @@ int s3_take_path(const char *path, struct address *a, struct err *e)
 		return bad_bucket(e);
 	for (n = strlen(path); n > 0 && path[n - 1] == '/';)
 		n--;
-	return address_s3_decode(path, n, &a->key, e);
+	return address_decode(path, n, &a->key, e);
 }
 
 /* address_s3_endpoint - scheme, host and port as a string. */

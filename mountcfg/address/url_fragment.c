@@ -94,21 +94,8 @@ static int add_modes(struct fragment *f, const char *text, size_t n, struct err 
 /* url_fragment_keep - store the decoded value of a key; a later one replaces an earlier one. */
 static int url_fragment_keep(char **field, const char *value, size_t n, struct err *e)
 {
-	struct buf b;
-	size_t len;
-	int rc;
-
-	buf_init(&b, URL_MAX + 1);
-	rc = url_decode(&b, value, n, e);
-	buf_putc(&b, '\0');
-	if (rc == 0 && !buf_ok(&b))
-		rc = err_nomem(e);
-	if (rc == 0) {
-		free(*field);
-		*field = (char *)buf_take(&b, &len);
-	}
-	buf_release(&b);
-	return rc;
+	free(steal(field));
+	return address_decode(value, n, field, e);
 }
 
 static bool bare_mode(const char *text, size_t n)

@@ -548,9 +548,8 @@ static int cmdline_take_place(struct cfg *cfg, const struct cmdline_walk *w,
 static int no_json(struct err *e)
 {
 	const char *last = NULL;
-	struct buf text;
+	auto_buf text = buf_of(1024);
 
-	buf_init(&text, 1024);
 	for (size_t i = 0; i < cfg_n_commands; i++) {
 		if (!(cfg_commands[i].flags & CMD_JSON))
 			continue;
@@ -561,7 +560,6 @@ static int no_json(struct err *e)
 	buf_printf(&text, " and %s%c", last, '\0');
 	err_set(e, -EINVAL, "--json: only for %s",
 		buf_ok(&text) ? (char *)text.data : "some commands");
-	buf_release(&text);
 	return -EINVAL;
 }
 

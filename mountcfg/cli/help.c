@@ -91,14 +91,12 @@ enum { OPTION_COLUMN = 30, COMMAND_COLUMN = 12, FLAG_COLUMN = 20, GROUP_COLUMN =
 
 static void help_option(const struct cfg_option *o, struct buf *out)
 {
-	struct buf left;
+	auto_buf left = buf_of(256);
 
-	buf_init(&left, 256);
 	put_long(&left, o->name);
 	put_values(&left, o);
 	buf_putc(&left, '\0');
 	entry(out, buf_ok(&left) ? (char *)left.data : o->name, OPTION_COLUMN, o->help);
-	buf_release(&left);
 }
 
 static const struct {

@@ -65,14 +65,13 @@ static void concat_words(const struct cfg_word *words, struct buf *out)
 static int bad_word(const struct cfg_option *o, const char *value, struct err *e)
 {
 	const char *list[8], *near;
-	struct buf text;
+	auto_buf text = buf_of(256);
 	size_t n = 0;
 
 	for (const struct cfg_word *w = o->words; w->text && n < ARRAY_LEN(list); w++)
 		if (!w->hidden)
 			list[n++] = w->text;
 	near = value[strspn(value, "0123456789")] ? cfg_nearest(value, list, n) : NULL;
-	buf_init(&text, 256);
 	concat_words(o->words, &text);
 	if (near)
 		err_set(e, -EINVAL, "-o %s: unknown value '%s': use %s (did you mean %s=%s?)",
@@ -81,7 +80,6 @@ static int bad_word(const struct cfg_option *o, const char *value, struct err *e
 	else
 		err_set(e, -EINVAL, "-o %s: unknown value '%s': use %s", o->name, value,
 			buf_ok(&text) ? (char *)text.data : "another");
-	buf_release(&text);
 	return -EINVAL;
 }
 
@@ -117,16 +115,14 @@ void cfg_put_size(uint64_t v, struct buf *out)
 
 static int bad_size(const struct cfg_option *o, const char *value, struct err *e)
 {
-	struct buf text;
+	auto_buf text = buf_of(256);
 
-	buf_init(&text, 256);
 	cfg_put_size(o->min, &text);
 	buf_puts(&text, " to ");
 	cfg_put_size(o->max, &text);
 	buf_putc(&text, '\0');
 	err_set(e, -EINVAL, "-o %s: bad size '%s': use %s, in bytes or with K, M or G", o->name,
 		value, buf_ok(&text) ? (char *)text.data : "a number");
-	buf_release(&text);
 	return -EINVAL;
 }
 

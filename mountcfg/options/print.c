@@ -74,9 +74,8 @@ void cfg_each(const struct cfg *cfg,
 			 bool is_path),
 	      void *arg)
 {
-	struct buf value;
+	auto_buf value = buf_of((size_t)1 << 20);
 
-	buf_init(&value, (size_t)1 << 20);
 	for (size_t i = 0; i < cfg_n_options; i++) {
 		const struct cfg_option *o = &cfg_options[i];
 		bool in_force;
@@ -96,5 +95,4 @@ void cfg_each(const struct cfg *cfg,
 			       eq ? (int)(eq - cfg->fuse_opts[i]) : 60, cfg->fuse_opts[i]);
 		fn(arg, name, eq ? eq + 1 : "", true, false);
 	}
-	buf_release(&value);
 }

@@ -35,7 +35,8 @@ int chunkio_say_where(const struct chunkio *c, uint32_t array, uint64_t linear, 
 	const struct dataset *ds = &c->source->ds;
 	const struct ds_array *a = &ds->arrays[array];
 	uint64_t coords[DS_RANK_MAX] = {0};
-	struct buf path, at;
+	auto_buf path = buf_of(PATH_LONG);
+	auto_buf at = buf_of(ERR_TEXT_MAX / 4);
 	size_t cut;
 
 	if (code == -ENOENT)
@@ -44,15 +45,11 @@ int chunkio_say_where(const struct chunkio *c, uint32_t array, uint64_t linear, 
 		return code;
 	if (e->code == 0)
 		(void)err_set(e, code, "failed");
-	buf_init(&path, PATH_LONG);
-	buf_init(&at, ERR_TEXT_MAX / 4);
 	ds_array_path(ds, array, &path);
 	cut = utf8_tail(path.data, path.len, PATH_SHOWN);
-	if (linear == CHUNKIO_NONE) {
-		(void)err_wrap(e, code, "'%s%.*s'", cut > 0 ? "..." : "", (int)(path.len - cut),
-			       (const char *)path.data + cut);
-		goto out;
-	}
+	if (linear == CHUNKIO_NONE)
+		return err_wrap(e, code, "'%s%.*s'", cut > 0 ? "..." : "",
+				(int)(path.len - cut), (const char *)path.data + cut);
 	if (linear < a->n_chunks)
 		ds_chunk_coords(a, linear, coords);
 	buf_printf(&at, "%" PRIu64, coords[0]);
@@ -62,14 +59,9 @@ int chunkio_say_where(const struct chunkio *c, uint32_t array, uint64_t linear, 
 		buf_clear(&at);
 		buf_printf(&at, "number %" PRIu64, linear);
 	}
-	(void)err_wrap(e, code, "'%s%.*s' chunk %.*s", cut > 0 ? "..." : "",
-		       (int)(path.len - cut), (const char *)path.data + cut, (int)at.len,
-		       (const char *)at.data);
-out:
-	e->code = code;
-	buf_release(&path);
-	buf_release(&at);
-	return code;
+	return err_wrap(e, code, "'%s%.*s' chunk %.*s", cut > 0 ? "..." : "",
+			(int)(path.len - cut), (const char *)path.data + cut, (int)at.len,
+			(const char *)at.data);
 }
 
 /* ---- which way ---- */
@@ -564,7 +556,7 @@ int chunkio_max_text(struct source *s, uint32_t array, uint32_t *ret, struct err
 	const struct ds_array *a = &s->ds.arrays[array];
 	uint64_t n = 0, at, wanted = 0;
 	uint32_t max, all = 0;
-	struct buf body;
+	auto_buf body = buf_of(FRAME_BYTES_MAX);
 	int rc = frame_count(a, &n, e);
 
 	if (rc < 0)
@@ -574,7 +566,6 @@ int chunkio_max_text(struct source *s, uint32_t array, uint32_t *ret, struct err
 			       a->fill_text.len);
 	if (a->fill_text.s)
 		all = (uint32_t)a->fill_text.len;
-	buf_init(&body, FRAME_BYTES_MAX);
 	for (at = 0; rc == 0 && at < a->n_chunks; at++) {
 		rc = source_next(s, array, at, &at, e);
 		if (rc == -ENOENT) {
@@ -590,7 +581,6 @@ int chunkio_max_text(struct source *s, uint32_t array, uint32_t *ret, struct err
 		if (rc == 0 && max > all)
 			all = max;
 	}
-	buf_release(&body);
 	if (rc == 0)
 		*ret = all;
 	return rc;

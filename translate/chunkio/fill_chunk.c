@@ -207,15 +207,13 @@ static int present_framed(const struct ds_array *a, const struct plan *p, struct
 {
 	uint64_t framed = codec_chain_framed_size(&p->chain, a->chunk_bytes);
 	struct err why = ERR_INIT;
-	struct buf out;
+	auto_buf out = buf_of(SIZE_MAX);
 	int rc = 0;
 
-	buf_init(&out, SIZE_MAX);
 	if (fill_chunk_exact(&p->chain))
 		rc = encode_fill(p, a->type.size, a->chunk_bytes, *f, &out, &why);
 	if (rc == 0 && out.len > 0 && (framed == 0 || out.len < framed))
 		rc = keep_encoded(&out, f, &why);
-	buf_release(&out);
 	if (err_is_transient(rc)) /* there is one form of a chunk, not one for each day */
 		return err_set(e, rc, "%s", why.msg);
 	if (rc > 0)
@@ -231,18 +229,15 @@ static int present_framed(const struct ds_array *a, const struct plan *p, struct
 /* present_encoded - under ENCODE: as any other chunk, made now to know its size. */
 static int present_encoded(const struct plan *p, struct fill **f, struct err *e)
 {
-	struct buf out;
-	int rc;
+	auto_buf out = buf_of(SIZE_MAX);
+	int rc = encode_fill(p, p->elem_size, p->bytes, *f, &out, e);
 
-	buf_init(&out, SIZE_MAX);
-	rc = encode_fill(p, p->elem_size, p->bytes, *f, &out, e);
 	if (rc == 0)
 		rc = keep_encoded(&out, f, e);
 	if (rc == 0) {
 		(*f)->kind = FILL_FRAMED;
 		(*f)->size = out.len;
 	}
-	buf_release(&out);
 	return rc < 0 ? rc : 0;
 }
 

@@ -101,10 +101,9 @@ static int provenance_place(struct source *s, uint32_t array, uint64_t linear,
 			    struct err *e)
 {
 	struct store_place at = {.off = 0};
-	struct buf key;
+	auto_buf key = buf_of(PATH_MAX_BYTES);
 	int rc;
 
-	buf_init(&key, PATH_MAX_BYTES);
 	at.key = &key;
 	rc = source_place(s, array, linear, ref, &at, e);
 	buf_putc(&key, '\0');
@@ -117,7 +116,6 @@ static int provenance_place(struct source *s, uint32_t array, uint64_t linear,
 		else
 			put_below(s->shown ? s->shown : "", (const char *)key.data, out);
 	}
-	buf_release(&key);
 	if (rc == -EOPNOTSUPP && ref->where == CHUNK_RANGE && ref->blob != 0 &&
 	    put_open(source_fd(s, ref->blob), out)) {
 		*ret_off = ref->off;
@@ -192,7 +190,7 @@ int provenance_chunk(struct chunkio *c, struct source *s, const struct plan *p, 
 {
 	const struct ds_array *a = &s->ds.arrays[array];
 	struct chunk_about x;
-	struct buf path;
+	auto_buf path = buf_of(PATH_MAX_BYTES);
 	uint64_t off = 0;
 	int rc;
 
@@ -215,7 +213,6 @@ int provenance_chunk(struct chunkio *c, struct source *s, const struct plan *p, 
 			out);
 		return done(out, e);
 	}
-	buf_init(&path, PATH_MAX_BYTES);
 	rc = provenance_place(s, array, linear, &x.ref, &path, &off, e);
 	if (rc == 0 && !buf_ok(&path))
 		rc = err_set(e, -ERANGE, "the path is too long");
@@ -223,7 +220,6 @@ int provenance_chunk(struct chunkio *c, struct source *s, const struct plan *p, 
 		buf_put(out, path.data, path.len);
 	else if (rc == 0)
 		buf_printf(out, "%" PRIu64, what == PROVENANCE_OFFSET ? off : x.ref.len);
-	buf_release(&path);
 	if (rc == -EOPNOTSUPP && what == PROVENANCE_SOURCE && x.how != TREATMENT_FILL)
 		return provenance_array(s, a, p, what, out, e);
 	return rc == -EOPNOTSUPP ? provenance_nothing(e) : rc < 0 ? rc : done(out, e);
@@ -260,7 +256,7 @@ int provenance_piece(struct chunkio *c, struct source *s, uint32_t array, uint64
 	const struct ds_array *a = &s->ds.arrays[array];
 	uint64_t coords[DS_RANK_MAX] = {0}, off = 0;
 	struct chunk_about x;
-	struct buf path;
+	auto_buf path = buf_of(PATH_MAX_BYTES);
 	int rc = chunkio_about(c, array, linear, &x, e);
 
 	if (rc < 0)
@@ -270,9 +266,7 @@ int provenance_piece(struct chunkio *c, struct source *s, uint32_t array, uint64
 		buf_printf(out, "%s%" PRIu64, i ? "." : "", coords[i]);
 	buf_printf(out, "%s %" PRIu64 " %" PRIu64 " %s ", a->rank ? "" : "0", at, len,
 		   chunk_treatment_name(x.how));
-	buf_init(&path, PATH_MAX_BYTES);
 	rc = provenance_place(s, array, linear, &x.ref, &path, &off, e);
-	buf_release(&path);
 	if (rc == 0)
 		buf_printf(out, "%" PRIu64 " %" PRIu64 "\n", off, x.ref.len);
 	else if (rc == -EOPNOTSUPP)

@@ -122,13 +122,12 @@ static bool all_known(const struct concat *j)
 void concat_index_save(struct concat *j)
 {
 	struct err e = ERR_INIT;
-	struct buf b;
+	auto_buf b = buf_of((size_t)BYTES_MAX);
 	uint32_t sum;
 	int rc;
 
 	if (!j->opts.index_file || !j->index_dirty)
 		return;
-	buf_init(&b, (size_t)BYTES_MAX);
 	buf_put(&b, MAGIC, 8);
 	buf_put_le32(&b, 0);
 	index_put_all(&b, j);
@@ -145,7 +144,6 @@ void concat_index_save(struct concat *j)
 			 concat_name(j->pattern), e.msg);
 	j->index_dirty = rc == 0 && !all_known(j); /* a failure is logged once, and not tried
 						    * again */
-	buf_release(&b);
 }
 
 /* ---- reading ---- */

@@ -146,12 +146,11 @@ static int concat_list_list_dir(const struct concat *j, const char *dir, struct 
 {
 	DIR *d = opendir(dir);
 	struct dirent *ent;
-	struct buf path;
+	auto_buf path = buf_of((size_t)64 << 10);
 	int rc = 0;
 
 	if (!d)
 		return err_sys(e, errno, "'%s'", concat_name(dir));
-	buf_init(&path, (size_t)64 << 10);
 	while (rc == 0 && (errno = 0, ent = readdir(d)) != NULL) {
 		bool member;
 
@@ -170,7 +169,6 @@ static int concat_list_list_dir(const struct concat *j, const char *dir, struct 
 	if (rc == 0 && errno != 0)
 		rc = err_sys(e, errno, "'%s'", concat_name(dir));
 	(void)closedir(d);
-	buf_release(&path);
 	if (rc == 0 && l->n == 0)
 		rc = err_set(e, -ENOENT, "'%s': this directory contains no datasets",
 			     concat_name(dir));

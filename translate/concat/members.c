@@ -28,18 +28,18 @@ static int members_changed(struct concat *j, const struct concat_member *m, stru
 int concat_verify(struct concat *j, const struct concat_member *m, struct source *s,
 		  uint32_t *ret, struct err *e)
 {
-	struct buf b;
+	auto_buf b = buf_of(PTRDIFF_MAX);
 	uint32_t n = 0, found = 0;
-	bool twice, ok = true;
+	bool twice;
 
-	buf_init(&b, PTRDIFF_MAX);
-	for (uint32_t k = 0; k < s->ds.n_arrays && ok; k++) {
+	for (uint32_t k = 0; k < s->ds.n_arrays; k++) {
 		buf_clear(&b);
 		if (concat_describe(&s->ds, k, j->dim, &b, &twice) == CONCAT_NONE)
 			continue;
-		ok = buf_ok(&b);
+		if (!buf_ok(&b))
+			return err_nomem(e);
 		n++;
-		for (uint32_t i = 0; i < m->n_forms && ok; i++) {
+		for (uint32_t i = 0; i < m->n_forms; i++) {
 			const struct concat_form *f = &j->forms.v[m->forms[i]];
 
 			if (f->n_bytes != b.len || memcmp(f->bytes, b.data, b.len) != 0)
@@ -49,9 +49,6 @@ int concat_verify(struct concat *j, const struct concat_member *m, struct source
 				ret[i] = k;
 		}
 	}
-	buf_release(&b);
-	if (!ok)
-		return err_nomem(e);
 	if (found == m->n_forms && (ret || n == found))
 		return 0;
 	concat_index_drop(j); /* the file is the same by all that can be seen of it */

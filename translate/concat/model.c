@@ -51,17 +51,15 @@ static void add_extra(struct extra *x, const char *path)
 static bool without_dim(const struct concat *j, const char *path)
 {
 	const struct dataset *ds = &j->base.ds;
-	struct buf own;
-	bool found = false;
+	auto_buf own = buf_of((size_t)1 << 20);
 
-	buf_init(&own, (size_t)1 << 20);
-	for (uint32_t i = 0; i < ds->n_arrays && !found; i++) {
+	for (uint32_t i = 0; i < ds->n_arrays; i++) {
 		const char *text = ds_array_path_text(ds, i, &own);
 
-		found = text && strcmp(text, path) == 0;
+		if (text && strcmp(text, path) == 0)
+			return true;
 	}
-	buf_release(&own);
-	return found;
+	return false;
 }
 
 static int not_along(const struct concat *j, const char *without, const char *path,
@@ -441,30 +439,25 @@ static int concat_one(struct concat *j, uint32_t array, const struct concat_goal
 static int find_slots(struct concat *j, struct err *e)
 {
 	struct dataset *ds = &j->base.ds;
-	struct buf path;
-	int rc = 0;
+	auto_buf path = buf_of((size_t)1 << 20);
 
 	j->arrays = alloc_array(ds->n_arrays, sizeof(*j->arrays));
 	if (!j->arrays)
 		return err_nomem(e);
-	buf_init(&path, (size_t)1 << 20);
-	for (uint32_t i = 0; i < ds->n_arrays && rc == 0; i++) {
+	for (uint32_t i = 0; i < ds->n_arrays; i++) {
 		struct concat_array *x = &j->arrays[i];
 		const char *text = ds_array_path_text(ds, i, &path);
 
-		if (!text) {
-			rc = err_nomem(e);
-			break;
-		}
+		if (!text)
+			return err_nomem(e);
 		x->slot = concat_model_slot_of(j, text);
 		x->joined = x->slot != CONCAT_NONE;
 		if (x->joined)
 			x->axis = j->forms.v[j->members[0].forms[x->slot]].axis;
 		if (x->joined && x->axis >= ds->arrays[i].rank)
-			rc = err_set(e, -ESTALE, "'%s' changed", j->members[0].path);
+			return err_set(e, -ESTALE, "'%s' changed", j->members[0].path);
 	}
-	buf_release(&path);
-	return rc;
+	return 0;
 }
 
 int concat_model(struct concat *j, uint64_t total, struct err *e)

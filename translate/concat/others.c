@@ -99,11 +99,10 @@ static int sum_strings(struct source *s, uint32_t array, uint64_t *ret, struct e
 {
 	const struct ds_array *a = &s->ds.arrays[array];
 	struct summing sum = {.sum = 0};
-	struct buf body;
+	auto_buf body = buf_of(FRAME_BYTES_MAX);
 	uint64_t n = 0;
 	int rc = frame_count(a, &n, e);
 
-	buf_init(&body, FRAME_BYTES_MAX);
 	for (uint64_t k = 0; k < a->n_chunks && rc == 0; k++) {
 		auto_free struct ds_text *strings = NULL;
 
@@ -115,7 +114,6 @@ static int sum_strings(struct source *s, uint32_t array, uint64_t *ret, struct e
 		sum.strings = strings;
 		others_walk(a, k, &sum, others_add);
 	}
-	buf_release(&body);
 	*ret = sum.sum;
 	return rc;
 }
@@ -166,27 +164,25 @@ static int others_of_array(struct source *s, struct chunkio *io, uint32_t array,
 {
 	const struct ds_array *a = &s->ds.arrays[array];
 	uint64_t h = HASH_SEED, sum = 0;
-	struct buf path;
+	auto_buf path = buf_of((size_t)1 << 20);
 	int rc;
 
 	if (a->unreadable)
 		return err_set(e, -EOPNOTSUPP, "'%s': %s", a->name, a->unreadable);
 	rc = dt_is_vlen(&a->type) ? sum_strings(s, array, &sum, e)
 				  : sum_fixed(s, io, array, &sum, e);
-	buf_init(&path, (size_t)1 << 20);
+	if (rc < 0)
+		return rc;
 	ds_array_path(&s->ds, array, &path);
-	if (rc == 0 && !buf_ok(&path))
-		rc = err_nomem(e);
-	if (rc == 0) {
-		h = hash_bytes(h, path.data, path.len);
-		h = hash_bytes(h, a->shape, a->rank * sizeof(*a->shape));
-		h = hash_bytes(h, &a->type.kind, sizeof(a->type.kind));
-		h = hash_bytes(h, &a->type.size, sizeof(a->type.size));
-		h = mix_attrs(h, a);
-		*ret = hash_bytes(h, &sum, sizeof(sum));
-	}
-	buf_release(&path);
-	return rc;
+	if (!buf_ok(&path))
+		return err_nomem(e);
+	h = hash_bytes(h, path.data, path.len);
+	h = hash_bytes(h, a->shape, a->rank * sizeof(*a->shape));
+	h = hash_bytes(h, &a->type.kind, sizeof(a->type.kind));
+	h = hash_bytes(h, &a->type.size, sizeof(a->type.size));
+	h = mix_attrs(h, a);
+	*ret = hash_bytes(h, &sum, sizeof(sum));
+	return 0;
 }
 
 /* others_each - of all variables without the dimension; out: of each, or NULL. */
@@ -251,10 +247,9 @@ static int others_refuse(const struct concat *j, const struct concat_member *m, 
 {
 	const struct concat_member *first = &j->members[0];
 	struct source *a = NULL, *b = NULL;
-	struct buf name;
+	auto_buf name = buf_of((size_t)1 << 16);
 	int rc = source_open(j->formats, j->n_formats, first->path, &j->source_opts, &a, e);
 
-	buf_init(&name, (size_t)1 << 16);
 	if (rc == 0)
 		rc = source_open(j->formats, j->n_formats, m->path, &j->source_opts, &b, e);
 	if (rc == 0)
@@ -266,7 +261,6 @@ static int others_refuse(const struct concat *j, const struct concat_member *m, 
 			     "concat_compat=equals, or the file",
 			     buf_ok(&name) && name.len > 1 ? (const char *)name.data : "?",
 			     j->dim, concat_name(m->path), concat_name(first->path));
-	buf_release(&name);
 	source_close(a);
 	source_close(b);
 	return rc;

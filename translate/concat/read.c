@@ -233,25 +233,22 @@ int concat_read_stored(struct source *s, uint32_t array, uint64_t linear,
 static int member_key(const struct concat_member *m, const struct taken *t, uint64_t linear,
 		      const struct chunk_ref *ref, struct store_place *ret, struct err *e)
 {
-	struct buf key;
+	auto_buf key = buf_of((size_t)64 << 10);
 	struct store_place own = {.key = &key};
-	int rc;
+	int rc = source_place(t->at->source, t->array, linear, ref, &own, e);
 
-	buf_init(&key, (size_t)64 << 10);
-	rc = source_place(t->at->source, t->array, linear, ref, &own, e);
-	if (rc == 0) {
-		ret->full = true;
-		ret->whole = own.whole;
-		ret->off = own.off;
-		if (!own.full)
-			buf_printf(ret->key, "%s%s", m->path, key.len > 0 ? "/" : "");
-		if (key.len > 0)
-			buf_put(ret->key, key.data, key.len);
-		if (!buf_ok(&key))
-			buf_fail(ret->key, &key);
-	}
-	buf_release(&key);
-	return rc;
+	if (rc < 0)
+		return rc;
+	ret->full = true;
+	ret->whole = own.whole;
+	ret->off = own.off;
+	if (!own.full)
+		buf_printf(ret->key, "%s%s", m->path, key.len > 0 ? "/" : "");
+	if (key.len > 0)
+		buf_put(ret->key, key.data, key.len);
+	if (!buf_ok(&key))
+		buf_fail(ret->key, &key);
+	return 0;
 }
 
 int concat_place(struct source *s, uint32_t array, uint64_t linear, const struct chunk_ref *ref,

@@ -32,36 +32,29 @@ struct described {
 static int describe_all(struct concat *j, struct source *s, struct described *d,
 			uint32_t *ret_n, pthread_mutex_t *lock, struct err *e)
 {
-	struct buf b;
+	auto_buf b = buf_of(FORM_MAX);
 	uint32_t n = 0;
 	int rc = 0;
 
-	buf_init(&b, FORM_MAX);
 	for (uint32_t i = 0; i < s->ds.n_arrays && rc == 0; i++) {
 		bool twice;
-		uint32_t axis;
 
 		buf_clear(&b);
-		axis = concat_describe(&s->ds, i, j->dim, &b, &twice);
-		if (axis == CONCAT_NONE)
+		if (concat_describe(&s->ds, i, j->dim, &b, &twice) == CONCAT_NONE)
 			continue;
-		if (twice) {
-			rc = err_set(e, -EINVAL,
-				     "variable '%s' has the dimension '%s' twice: it cannot be "
-				     "joined along it",
-				     s->ds.arrays[i].name, j->dim);
-			break;
-		}
-		if (!buf_ok(&b)) {
-			rc = buf_full(&b, e, -ERANGE, "variable '%s' has too much metadata",
-				      s->ds.arrays[i].name);
-			break;
-		}
+		if (twice)
+			return err_set(
+				e, -EINVAL,
+				"variable '%s' has the dimension '%s' twice: it cannot be "
+				"joined along it",
+				s->ds.arrays[i].name, j->dim);
+		if (!buf_ok(&b))
+			return buf_full(&b, e, -ERANGE, "variable '%s' has too much metadata",
+					s->ds.arrays[i].name);
 		LOCK_SCOPE(lock);
 		rc = concat_intern(&j->forms, b.data, b.len, &d[n].form, e);
 		d[n++].array = i;
 	}
-	buf_release(&b);
 	*ret_n = n;
 	return rc;
 }

@@ -303,18 +303,15 @@ static int plan_by_path(const void *path, const void *layout)
 const struct plan_layout *plan_layout_of(const struct plan_policy *p, const struct dataset *ds,
 					 uint32_t array)
 {
-	const struct plan_layout *own = NULL;
 	const char *path;
-	struct buf b;
+	auto_buf b = buf_of(PATH_BYTES);
 
 	if (!p->layouts || p->layouts->n == 0)
 		return NULL;
-	buf_init(&b, PATH_BYTES);
 	path = ds_array_path_text(ds, array, &b);
-	if (path)
-		own = bsearch(path, p->layouts->v, p->layouts->n, sizeof(*own), plan_by_path);
-	buf_release(&b);
-	return own;
+	return path ? bsearch(path, p->layouts->v, p->layouts->n, sizeof(*p->layouts->v),
+			      plan_by_path)
+		    : NULL;
 }
 
 int plan_make(const struct plan_ask *ask, struct plan *ret, struct err *e)

@@ -369,22 +369,20 @@ int plan_unruled(const struct plan_ask *ask, const char *why, struct plan *p, st
 	const struct plan_policy *policy = ask->policy;
 	const struct codec_rule *rule = NULL;
 	const char *path;
-	struct buf b;
+	auto_buf b = buf_of(PATH_MAX_BYTES);
 	int rc = 0;
 
 	if (!plan_rule_ruled(policy))
 		return 0;
-	buf_init(&b, PATH_MAX_BYTES);
 	path = ds_array_path_text(ask->ds, ask->array, &b);
 	if (!path)
-		rc = err_nomem(e);
-	if (rc == 0 && policy->rules)
+		return err_nomem(e);
+	if (policy->rules)
 		rule = codec_rules_for(policy->rules, path);
 	if (rule && !rule->none && codec_vars_names(rule->vars, path))
 		rc = note_rule(ask, rule, why, p, e);
 	if (rc == 0 && policy->quant && quant_named(policy->quant, path))
 		rc = add_note(ask, p, "is not quantised: it has no floats of 4 or 8 bytes", e);
-	buf_release(&b);
 	return rc;
 }
 
@@ -395,12 +393,11 @@ int plan_ruled(const struct plan_ask *ask, const struct codec_array *as,
 	const struct ds_array *a = &ask->ds->arrays[ask->array];
 	const struct codec_rule *rule = NULL;
 	const char *path;
-	struct buf b;
+	auto_buf b = buf_of(PATH_MAX_BYTES);
 	int rc;
 
 	if (!plan_rule_ruled(policy))
 		return 0;
-	buf_init(&b, PATH_MAX_BYTES);
 	path = ds_array_path_text(ask->ds, ask->array, &b);
 	rc = path ? quantised(ask, path, p, e) : err_nomem(e);
 	if (rc == 0 && policy->rules)
@@ -412,7 +409,6 @@ int plan_ruled(const struct plan_ask *ask, const struct codec_array *as,
 	else if (rc == 0 && rule && codec_vars_names(rule->vars, path))
 		rc = note_rule(ask, rule, "scalars and empty elements cannot have filters", p,
 			       e);
-	buf_release(&b);
 	if (rc == 0 && p->kind != PLAN_PASS)
 		plan_rule_describe(p);
 	return rc;

@@ -47,12 +47,11 @@ int check_at_cmp(struct check_at a, struct check_at b)
 static const char *why_of(const struct ds_array *a, uint64_t linear, const char *msg)
 {
 	uint64_t coords[DS_RANK_MAX] = {0};
-	struct buf b;
+	auto_buf b = buf_of(4096);
 	const char *at = NULL;
 
 	if (linear >= a->n_chunks)
 		return msg;
-	buf_init(&b, 4096);
 	ds_chunk_coords(a, linear, coords);
 	buf_printf(&b, "' chunk %" PRIu64, coords[0]);
 	for (uint32_t i = 1; i < a->rank; i++)
@@ -62,7 +61,6 @@ static const char *why_of(const struct ds_array *a, uint64_t linear, const char 
 	if (buf_ok(&b))
 		at = strstr(msg, (const char *)b.data);
 	at = at ? at + b.len - 1 : msg;
-	buf_release(&b);
 	return at;
 }
 
@@ -71,13 +69,12 @@ static void read_chunks_place_of(struct check *c, uint32_t array, uint64_t linea
 				 struct check_bad *b)
 {
 	struct chunk_ref ref;
-	struct buf key;
+	auto_buf key = buf_of(8192);
 	struct store_place place = {.key = &key};
 
 	if (linear == CHECK_ARRAY || source_locate(c->source, array, linear, &ref, NULL) < 0 ||
 	    ref.where != CHUNK_RANGE)
 		return;
-	buf_init(&key, 8192);
 	if (source_place(c->source, array, linear, &ref, &place, NULL) == 0) {
 		buf_putc(&key, '\0');
 		b->key = buf_ok(&key) ? strdup((const char *)key.data) : NULL;
@@ -86,7 +83,6 @@ static void read_chunks_place_of(struct check *c, uint32_t array, uint64_t linea
 		b->off = place.off;
 		b->len = ref.len;
 	}
-	buf_release(&key);
 }
 
 /* read_chunks_found - record a damaged chunk. Takes the lock. */

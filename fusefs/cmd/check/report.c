@@ -58,9 +58,8 @@ static void put_coords(struct buf *out, const struct ds_array *a, uint64_t linea
 static void report_put_path(struct buf *out, const struct dataset *ds, uint32_t array,
 			    bool json)
 {
-	struct buf path;
+	auto_buf path = buf_of((size_t)1 << 20);
 
-	buf_init(&path, (size_t)1 << 20);
 	ds_array_path(ds, array, &path);
 	if (json) {
 		str_put_json(out, (const char *)path.data, path.len);
@@ -69,7 +68,6 @@ static void report_put_path(struct buf *out, const struct dataset *ds, uint32_t 
 		if (buf_ok(&path))
 			str_put_plain(out, (const char *)path.data);
 	}
-	buf_release(&path);
 }
 
 /* ---- text ---- */

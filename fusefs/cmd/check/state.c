@@ -47,13 +47,12 @@ int check_state_save(struct check *c, const char *path, struct check_at at, uint
 {
 	auto_free char *tmp = NULL;
 	auto_fd int fd = -1;
-	struct buf text;
+	auto_buf text = buf_of(STATE_MAX);
 	int rc = 0;
 
 	tmp = str_printf("%s.new", path);
 	if (!tmp)
 		return err_nomem(e);
-	buf_init(&text, STATE_MAX);
 	(void)pthread_mutex_lock(&c->lock);
 	check_state_print(c, at, taken, same, &text);
 	(void)pthread_mutex_unlock(&c->lock);
@@ -66,7 +65,6 @@ int check_state_save(struct check *c, const char *path, struct check_at at, uint
 		rc = io_pwrite(fd, text.data, text.len, 0, e);
 	if (rc == 0 && rename(tmp, path) < 0)
 		rc = err_sys(e, errno, "'%s'", path);
-	buf_release(&text);
 	return rc;
 }
 

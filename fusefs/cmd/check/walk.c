@@ -84,14 +84,13 @@ static bool check_each(const struct walk_found *f, size_t i, struct sums *s)
 	const char *resume = cfg.check.resume;
 	auto_free char *state = resume ? walk_state_of(resume, f->list.paths[i]) : NULL;
 	struct check_reported reported;
-	struct buf text;
+	auto_buf text = buf_of(1 << 16);
 	int status;
 
 	if (resume && !state) {
 		log_error("not enough memory");
 		return false;
 	}
-	buf_init(&text, 1 << 16);
 	if (cfg.json) {
 		buf_puts(&text, i ? ",\n" : "\n");
 		if (!print_part(&text))
@@ -112,7 +111,6 @@ static bool check_each(const struct walk_found *f, size_t i, struct sums *s)
 		buf_puts(&text, ", \"complete\": false, \"good\": false}\n");
 		(void)print_part(&text);
 	}
-	buf_release(&text);
 	return !s->interrupted;
 }
 
@@ -148,10 +146,9 @@ static int check_found(const struct walk_found *f)
 {
 	const struct cfg *cfg = f->setup->cfg;
 	struct sums s = {0};
-	struct buf text;
+	auto_buf text = buf_of(1 << 16);
 	bool done = true;
 
-	buf_init(&text, 1 << 16);
 	if (cfg->json) {
 		buf_putc(&text, '{');
 		str_put_member(&text, "source", cfg->shown);
@@ -163,7 +160,6 @@ static int check_found(const struct walk_found *f)
 	done = done && !f->list.missed;
 	put_sums(f, &s, done, &text);
 	done = print_part(&text) && done;
-	buf_release(&text);
 	if (cfg->check.resume && done && !s.failed)
 		forget_state(f, cfg->check.resume);
 	return !done || s.failed           ? CHECK_FAILED

@@ -60,12 +60,11 @@ static bool loses(const struct ds_array *a, const struct plan *p)
  * matches only it. */
 static int convert_add_text(struct convert_run *r, uint32_t array, struct err *e)
 {
-	struct buf path, text;
+	auto_buf path = buf_of((size_t)1 << 20);
+	auto_buf text = buf_of((size_t)1 << 21);
 	int rc = -ENOMEM;
 	size_t n;
 
-	buf_init(&path, (size_t)1 << 20);
-	buf_init(&text, (size_t)1 << 21);
 	ds_array_path(&r->c.source->ds, array, &path);
 	for (size_t i = 0; i < path.len; i++) {
 		if (strchr("\\&*?[],", (char)path.data[i]))
@@ -79,8 +78,6 @@ static int convert_add_text(struct convert_run *r, uint32_t array, struct err *e
 		rc = r->strings[r->n_strings] ? 0 : -ENOMEM;
 		r->n_strings += rc == 0;
 	}
-	buf_release(&path);
-	buf_release(&text);
 	return rc ? err_nomem(e) : 0;
 }
 

@@ -138,7 +138,6 @@ static int right_name(const struct cfg *cfg, struct err *e)
 int convert_dest_check(const struct app *setup, struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
-	auto_free char *better = NULL;
 	struct stat st;
 	int rc;
 

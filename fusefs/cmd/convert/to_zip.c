@@ -141,17 +141,15 @@ static int write_entry(struct zip_out *z, const char *path, const uint8_t *data,
 		       struct err *e)
 {
 	struct zipped x = {0};
-	struct buf head;
+	auto_buf head = buf_of(2 * UINT16_MAX);
 	int rc = to_zip_add(z, path, size, libdeflate_crc32(0, data, (size_t)size), &x, e);
 
 	if (rc < 0)
 		return rc;
-	buf_init(&head, 2 * UINT16_MAX);
 	local_header(&x, &head);
 	rc = buf_ok(&head) ? io_pwrite(z->fd, head.data, head.len, x.at, e) : err_nomem(e);
 	if (rc == 0 && size)
 		rc = io_pwrite(z->fd, data, (size_t)size, x.at + head.len, e);
-	buf_release(&head);
 	return rc;
 }
 
@@ -258,17 +256,15 @@ static void the_end(uint64_t n, uint64_t at, uint64_t len, struct buf *out)
 static int zip_finish(struct convert_out *o, struct err *e)
 {
 	struct zip_out *z = to_zip_of(o);
-	struct buf dir;
+	auto_buf dir = buf_of(DIRECTORY_MAX);
 	int rc;
 
 	if (z->n)
 		qsort(z->v, z->n, sizeof(*z->v), to_zip_by_name);
-	buf_init(&dir, DIRECTORY_MAX);
 	for (size_t i = 0; i < z->n; i++)
 		to_zip_entry(&z->v[i], &dir);
 	the_end(z->n, z->end, dir.len, &dir);
 	rc = buf_ok(&dir) ? io_pwrite(z->fd, dir.data, dir.len, z->end, e) : err_nomem(e);
-	buf_release(&dir);
 	if (rc == 0)
 		rc = io_sync(z->fd, true, e);
 	return rc ? rc : convert_place_appear(&z->place, e);

@@ -29,16 +29,14 @@ int info_zarr_version(const struct cfg *cfg, const struct view *v)
 void info_path(struct buf *out, const struct dataset *ds, uint32_t ordinal,
 	       void (*fn)(const struct dataset *, uint32_t, struct buf *))
 {
-	struct buf path;
+	auto_buf path = buf_of(1 << 20);
 
-	buf_init(&path, 1 << 20);
 	fn(ds, ordinal, &path);
 	buf_putc(&path, '\0');
 	if (buf_ok(&path))
 		str_put_plain(out, (const char *)path.data);
 	else
 		buf_fail(out, &path);
-	buf_release(&path);
 }
 
 /* no_variable - report an unknown name, with a suggestion if there is one. paths: all names, each
@@ -71,10 +69,9 @@ static int find_variable(const struct cfg *cfg, const struct dataset *ds, uint32
 			 struct err *e)
 {
 	const char *want = cfg->info.variable + (cfg->info.variable[0] == '/');
-	struct buf paths;
+	auto_buf paths = buf_of((size_t)1 << 28);
 	int rc = -ENOENT;
 
-	buf_init(&paths, (size_t)1 << 28);
 	for (uint32_t i = 0; i < ds->n_arrays && rc < 0; i++) {
 		const size_t from = paths.len;
 
@@ -90,7 +87,6 @@ static int find_variable(const struct cfg *cfg, const struct dataset *ds, uint32
 	if (rc < 0)
 		rc = buf_ok(&paths) ? no_variable(cfg, &paths, e)
 				    : buf_full(&paths, e, -ERANGE, "too many variables");
-	buf_release(&paths);
 	return rc;
 }
 
@@ -175,21 +171,19 @@ static int info(void *arg)
 	struct source *source = NULL;
 	struct view *view = NULL;
 	struct err e = ERR_INIT;
-	struct buf out;
+	auto_buf out = buf_of((size_t)1 << 30);
 	bool ok = false;
 
 	if (fs_open_quietly(setup, &source, &view, &e) < 0) {
 		log_error("%s", e.msg);
 		return 1;
 	}
-	buf_init(&out, (size_t)1 << 30);
 	if (info_report(&out, setup, view, &e) < 0)
 		log_error("%s", e.msg);
 	else if (!buf_ok(&out))
 		log_error("info: the report is too long, or there is not enough memory");
 	else
 		ok = print_part(&out);
-	buf_release(&out);
 	view->ops->close(view);
 	source_close(source);
 	return ok ? 0 : 1;

@@ -43,7 +43,7 @@ static void json_attrs(struct buf *out, const struct ds_attr *attrs, uint32_t n)
 static void json_filters(struct buf *out, const char *name, const char *text_name,
 			 const struct codec_chain *chain)
 {
-	struct buf text;
+	auto_buf text = buf_of((size_t)1 << 20);
 	char tmp[64];
 
 	buf_printf(out, ", \"%s\": [", name);
@@ -57,23 +57,19 @@ static void json_filters(struct buf *out, const char *name, const char *text_nam
 			buf_printf(out, "%s%" PRIu32, p ? ", " : "", spec->params[p]);
 		buf_puts(out, "]}");
 	}
-	buf_init(&text, (size_t)1 << 20);
 	codec_spec_print(chain, &text);
 	buf_printf(out, "], \"%s\": ", text_name);
 	str_put_json(out, text.data ? (const char *)text.data : "", text.len);
-	buf_release(&text);
 }
 
 /* json_path - the path that fn appends, as a JSON string. */
 static void json_path(struct buf *out, const struct dataset *ds, uint32_t ordinal,
 		      void (*fn)(const struct dataset *, uint32_t, struct buf *))
 {
-	struct buf path;
+	auto_buf path = buf_of(1 << 20);
 
-	buf_init(&path, 1 << 20);
 	fn(ds, ordinal, &path);
 	str_put_json(out, path.data ? (const char *)path.data : "", path.len);
-	buf_release(&path);
 }
 
 static void json_array(struct buf *out, struct view *v, uint32_t ordinal, int version)
@@ -82,15 +78,13 @@ static void json_array(struct buf *out, struct view *v, uint32_t ordinal, int ve
 	const struct ds_array *a = &ds->arrays[ordinal];
 	const struct plan *plan = info_plan(v, ordinal);
 	const struct codec_chain none = {0};
-	struct buf type;
+	auto_buf type = buf_of(1 << 20);
 
 	buf_puts(out, "{\"path\": ");
 	json_path(out, ds, ordinal, ds_array_path);
 	buf_puts(out, ", \"type\": ");
-	buf_init(&type, 1 << 20);
 	info_type(&type, &a->type);
 	str_put_json(out, type.data ? (const char *)type.data : "", type.len);
-	buf_release(&type);
 	json_lengths(out, "shape", a->shape, a->rank);
 	json_lengths(out, "chunks", a->chunk, a->rank);
 	buf_puts(out, ", \"dimensions\": [");
