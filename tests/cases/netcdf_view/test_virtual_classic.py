@@ -321,6 +321,29 @@ def test_zero_lengths(t):
     as_netcdf4(t, t.path("b.h5"))
 
 
+def test_short_strings(t):
+    """An array of strings that is shorter than its dimension reads as its fill value there, which
+    has several characters."""
+    import h5py
+    import netCDF4
+    source = t.path("a.h5")
+    with h5py.File(source, "w") as f:
+        f.create_dataset("t", data=np.arange(5), maxshape=(None,), chunks=(2,))
+        f["t"].make_scale("t")
+        s = f.create_dataset("s", shape=(2,), dtype="S3", maxshape=(None,), chunks=(2,),
+                             fillvalue=b"abc")
+        s[:] = [b"x", b"yz"]
+        s.dims[0].attach_scale(f["t"])
+    with t.mount(source, "view=classic") as m:
+        got = t.path("got.nc")
+        t.call(lambda: shutil.copyfile(virtual(m.path), got))
+    with netCDF4.Dataset(got) as d:
+        d.set_auto_chartostring(False)
+        d.set_auto_mask(False)
+        assert d["s"].shape == (5, 3), d["s"].shape
+        assert d["s"][:].tobytes() == b"x\0\0yz\0" + 3 * b"abc", d["s"][:]
+
+
 def test_narrow_types(t):
     """With a version that has no such type, a variable is left out."""
     source = t.path("a.nc")
@@ -460,6 +483,8 @@ def test_options(t):
     refused(t, "view=classic is read-only", source, "view=classic", "rw")
     refused(t, "classic_format: only with view=classic", source, "classic_format=cdf1")
     refused(t, "use auto, cdf1, cdf2 or cdf5", source, "view=classic", "classic_format=cdf3")
+    refused(t, "is a directory, not a dataset: view=classic shows one dataset", t.tmp,
+            "view=classic")
     with t.mount(source, "view=classic") as m:
         t.call(cannot_write, m.path)
 
