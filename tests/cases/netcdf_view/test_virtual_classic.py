@@ -2,6 +2,7 @@
 """view=classic: any source as one CDF-1, CDF-2 or CDF-5 file. Byte for byte what nccopy makes of
 the same file, where nccopy makes one; elsewhere value for value what the virtual netCDF-4 file
 has. What cannot be read is an error of the pages concerned, and never a fill value."""
+import errno
 import functools
 import os
 import shutil
@@ -14,7 +15,7 @@ from cases.netcdf_view.test_virtual import virtual
 from cases.netcdf_view.test_virtual_corpus import rows
 
 LIMIT = 120.0
-ONE_IN = {"corpus_*": 6, "tree_*": 2}
+ONE_IN = {"bad_*": 4, "corpus_*": 6, "tree_*": 2}
 KINDS = {1: "classic", 2: "64-bit offset", 5: "cdf5"}
 FOLDERS = ("classic", "hdf4", "hdf5", "netcdf4", "zarr2", "zarr3", "zip")
 LARGE = 1 << 28
@@ -598,6 +599,28 @@ def of_corpus(root, row, t):
             t.call(compare, m.path, nc4.path)
 
 
+def read_what_can(mnt):
+    """All pages, up to a limit: errors are no surprise."""
+    fd = os.open(virtual(mnt), os.O_RDONLY)
+    try:
+        for at in range(0, min(os.fstat(fd).st_size, 1 << 25), 1 << 16):
+            try:
+                os.pread(fd, 1 << 16, at)
+            except OSError as why:
+                assert why.errno in (errno.EIO, errno.ESTALE), why
+    finally:
+        os.close(fd)
+
+
+def of_bad(root, row, t):
+    """A damaged dataset is refused, or its classic file can be read or is an error."""
+    with t.mount(os.path.join(root, row), "view=classic", check=False) as m:
+        m.damaged = True
+        if m.status == 0:
+            t.call(read_what_can, m.path)
+        assert m.status in (0, 1), m.messages()
+
+
 def cases():
     for name, made in trees.load().items():
         yield "tree_" + name, functools.partial(of_tree, made)
@@ -606,3 +629,5 @@ def cases():
         return
     for row in rows(root, FOLDERS):
         yield "corpus_" + row, functools.partial(of_corpus, root, row)
+    for row in rows(root, ("bad",)):
+        yield "bad_" + row, functools.partial(of_bad, root, row)
