@@ -586,7 +586,7 @@ def test_convert(t):
     with open(t.path("b.nc3"), "rb") as f:
         assert f.read() == want
     status, _, err = t.run(t.binary, "convert", source, t.path("c.nc3"))
-    assert status and "add -o view=classic" in err, err
+    assert status and "without view=classic: add it" in err, err
 
 
 def of_corpus(root, row, t):
