@@ -362,6 +362,23 @@ def test_narrow_types(t):
 
 # ---- sources ----
 
+def test_quantised(t):
+    """The digits that an option keeps, and netCDF's attribute of it."""
+    import netCDF4
+    source = t.path("a.nc")
+    kitchen(source, False, "many")
+    with netCDF4.Dataset(source, "a") as d:
+        d["v_f8_t_y_x"][:] = np.random.default_rng(2).normal(size=(23, 7, 5))
+    as_netcdf4(t, source, "quantize=granularbr,3")
+    with t.mount(source, "view=classic", "quantize=granularbr,3") as m:
+        got = t.path("got.nc")
+        t.call(lambda: shutil.copyfile(virtual(m.path), got))
+    with netCDF4.Dataset(got) as a, netCDF4.Dataset(source) as b:
+        v = a["v_f8_t_y_x"]
+        assert v._QuantizeGranularBitRoundNumberOfSignificantDigits == 3, v
+        assert (v[:] != b["v_f8_t_y_x"][:]).any() and np.allclose(v[:], b["v_f8_t_y_x"][:], 1e-2)
+
+
 def test_concat(t):
     import netCDF4
     for k in range(3):
