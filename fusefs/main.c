@@ -129,7 +129,7 @@ static int main_classic_view(struct source *s, const struct cfg *cfg,
 		.format = (enum cdf_format)cfg->classic_format,
 		.policy = policy_of(cfg, want),
 		.io = io_of(cfg, want),
-		.max_meta_bytes = cfg->meta_size,
+		.max_meta_bytes = cfg->image_size,
 		.keep_going = cfg->hide_bad,
 	};
 

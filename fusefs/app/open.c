@@ -161,6 +161,10 @@ int fs_open(const struct app *setup, struct source **ret_source, struct view **r
 	rc = mirror_wanted(setup, e);
 	if (rc < 0)
 		return rc;
+	if (rc == 0 && cfg->view == CFG_VIEW_CLASSIC && mirror_only(setup, e) > 0)
+		return err_set(e, -EISDIR,
+			       "'%s' is a directory, not a dataset: view=classic shows one dataset",
+			       cfg->shown);
 	if (rc > 0 && cfg->root)
 		return err_set(e, -EINVAL,
 			       "-o root: only for one dataset, not for a directory of datasets");

@@ -302,7 +302,8 @@ static int contents_place(struct contents *c, uint32_t i, const struct cdf_var *
 				.rank = nc_rank(a),
 				.elem = nc_elem(a),
 				.size = cdf_type_bytes(v->type),
-				.fill = a->fill};
+				.fill = a->fill,
+				.fill_size = a->type.size};
 	p->half = a->type.kind == DT_FLOAT && a->type.size == 2;
 	p->swap = p->elem > 1 && a->type.kind != DT_STRING && !a->type.big_endian;
 	if (!cdf_slab_bytes(&c->f->h, v, &p->bytes))

@@ -22,6 +22,7 @@
 struct reading {
 	const struct cdf_file *f;
 	struct buf room; /* for elements of a chunk that is not in memory */
+	bool raw;        /* bytes of the source's descriptor were read */
 	struct err *e;
 };
 
@@ -57,6 +58,7 @@ static int read_elements(struct reading *r, const struct cdf_place *p, const str
 	int rc = chunkio_read(r->f->io, p->array, x->linear, x->first * p->elem, bytes, room, s,
 			      r->e);
 
+	r->raw |= rc == 0 && !s->mem && s->len > 0;
 	if (rc == 0 && (!s->mem || s->zeros)) {
 		rc = span_fetch(s, room, bytes, &got, r->e);
 		*ret = room;
@@ -132,6 +134,20 @@ static int read_parts(struct reading *r, const struct cdf_place *p, const struct
 
 /* ---- values ---- */
 
+/* read_fill - n bytes of fill values, from byte `at` of all elements on. Those of strings have
+ * several characters. */
+static void read_fill(const struct cdf_place *p, uint64_t at, size_t n, uint8_t *out)
+{
+	const size_t skip = (size_t)(at % p->fill_size), k = skip ? p->fill_size - skip : 0;
+
+	if (k >= n) {
+		memcpy(out, p->fill + skip, n);
+		return;
+	}
+	memcpy(out, p->fill + skip, k);
+	value_repeat(out + k, n - k, p->fill, p->fill_size);
+}
+
 /* read_box_at - the largest box of elements that begins at element `from`, and whose elements in C
  * order are some of n. Returns how many it has. */
 static uint64_t read_box_at(const struct cdf_place *p, uint64_t from, uint64_t n,
@@ -159,7 +175,7 @@ static int read_range(struct reading *r, const struct cdf_place *p, uint64_t fro
 	int rc = 0;
 
 	if (p->grown)
-		value_repeat(out, (size_t)(n * p->elem), p->fill, p->elem);
+		read_fill(p, from * p->elem, (size_t)(n * p->elem), out);
 	while (n > 0 && rc == 0) {
 		struct grid_box box;
 		uint64_t dims[DS_RANK_MAX];
@@ -348,7 +364,7 @@ static int read_records_of(struct reading *r, const struct cdf_place *p, uint64_
 		if (p->half || p->bytes >= SLAB_BYTES)
 			rc = read_bytes(r, p, (record + i) * p->bytes, (size_t)p->bytes, slab);
 		else if (p->grown)
-			value_repeat(slab, (size_t)p->bytes, p->fill, p->elem);
+			read_fill(p, 0, (size_t)p->bytes, slab);
 		read_padding(p, 0, pad, slab + p->bytes);
 	}
 	if (rc < 0 || p->half || p->bytes >= SLAB_BYTES)
@@ -416,5 +432,5 @@ int cdf_file_read(const struct cdf_file *f, uint64_t off, size_t len, uint8_t *o
 		len -= n;
 	}
 	buf_release(&r.room);
-	return rc;
+	return rc < 0 || !r.raw ? rc : source_check(f->source, e);
 }

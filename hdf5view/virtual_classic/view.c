@@ -193,6 +193,7 @@ int cdf_view_open(struct source *s, const struct cdf_view_options *opts, struct 
 		return rc;
 	}
 	c->file.io = c->io;
+	c->file.source = s;
 	c->base.format = cdf_format_name(c->file.h.version);
 	c->base.notes = nc_model_notes(c->file.model, &c->base.n_notes);
 	*ret = &c->base;

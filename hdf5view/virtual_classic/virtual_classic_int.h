@@ -48,15 +48,17 @@ struct cdf_place {
 	bool half;             /* elements are half floats, values floats */
 	bool swap;             /* elements are not in the file's byte order */
 	bool grown;            /* have differs from shape */
-	const uint8_t *fill;   /* elem bytes, as elements are */
-	uint64_t values;       /* of a slab, which is a record, or all if there are none */
-	uint64_t bytes;        /* of a slab, without padding */
-	uint64_t begin;        /* offset of the first slab */
-	uint8_t pad[8];        /* a fill value in the file's form: padding consists of them */
+	const uint8_t *fill;   /* fill_size bytes, as the array has them */
+	uint32_t fill_size;
+	uint64_t values; /* of a slab, which is a record, or all if there are none */
+	uint64_t bytes;  /* of a slab, without padding */
+	uint64_t begin;  /* offset of the first slab */
+	uint8_t pad[8];  /* a fill value in the file's form: padding consists of them */
 };
 
 /* cdf_file - the finished file. Immutable. */
 struct cdf_file {
+	struct source *source;  /* borrowed */
 	struct nc_model *model; /* owned; all memory below is in its arena, unless noted */
 	struct chunkio *io;     /* borrowed */
 	struct cdf_header h;
@@ -80,16 +82,16 @@ uint32_t cdf_type_of(const struct dtype *t);
 /* cdf_attrs_fit - whether all numbers of attributes have a form in CDF-1: a type of it, or, for
  * other integers, values that fit an int. */
 bool cdf_attrs_fit(const struct nc_attrs *attrs);
-/* cdf_attrs_make - the attributes of an array in the file, or global ones if array is DS_NONE.
- * Integers that the version has no type for become int. Others that have no form are left out, with
- * a note.
- * made: count of attributes that became int; noted: the notes have been added before.
- * Returns 0; -ERANGE; -ENOMEM. */
+
 struct cdf_attrs_how {
 	unsigned version;
-	bool noted;
-	uint64_t made;
+	bool noted;    /* the notes have been added before */
+	uint64_t made; /* number of attributes that became int so far */
 };
+
+/* cdf_attrs_make - the attributes of an array in the file, or global ones if array is DS_NONE.
+ * Integers that the version has no type for become int. Others that have no form are left out, with
+ * a note. Returns 0; -ERANGE; -ENOMEM. */
 int cdf_attrs_make(struct nc_model *m, uint32_t array, const struct nc_attrs *attrs,
 		   struct cdf_attrs_how *how, struct cdf_attr **ret, uint32_t *ret_n,
 		   struct err *e) NZ_MUST_USE;

@@ -109,6 +109,29 @@ def row_dd(B):
           got)
 
 
+def row_classic(B):
+    """A netCDF-4 file by dd as a classic one, against nccopy to a file and reading that."""
+    src = B.deflated()
+    copy = B.IN + "/classic-copy.nc"
+    B.warm(src)
+
+    def mounted():
+        with B.ours(src, "view=classic"):
+            return dd(f"{B.MNT}/{os.path.basename(src)}")
+
+    def copied():
+        start = time.perf_counter()
+        subprocess.run(["nccopy", "-k", "64-bit offset", src, copy], check=True)
+        dd(copy)
+        return {"seconds": time.perf_counter() - start}
+    got = B.alternate({"copy": copied, "mount": mounted})
+    os.unlink(copy)
+    r = B.pairs(got, "copy", "mount")
+    B.row("classic, decoded: nccopy and dd / dd on mount", r, "x", ">= 1.5", r >= 1.5,
+          "source warm, mount cold",
+          f"{B.med(got, 'copy'):.2f} / {B.med(got, 'mount'):.2f} s", got)
+
+
 def many_chunks(out, count):
     """count chunks of 64 bytes, deflated to different sizes."""
     import zlib
@@ -158,4 +181,5 @@ def rows(B):
     row_passed(B)
     row_decoded(B)
     row_dd(B)
+    row_classic(B)
     row_opening(B)

@@ -124,8 +124,8 @@ static int right_name(const struct cfg *cfg, struct err *e)
 			       "directory");
 	if (ending == ENDING_CLASSIC && cfg->view != CFG_VIEW_CLASSIC)
 		return err_set(e, -EINVAL,
-			       "'%s': this ending is that of classic netCDF files: add -o "
-			       "view=classic, or use .nc for netCDF-4",
+			       "'%s': cannot write a copy with this ending, that of classic "
+			       "netCDF, without view=classic: add it, or use .nc",
 			       cfg->out);
 	if (known_as(cfg->out) || (cfg->view != CFG_VIEW_ZARR && ending == ENDING_ZIP))
 		return err_set(e, -EINVAL,

@@ -2,6 +2,7 @@
 """view=classic: any source as one CDF-1, CDF-2 or CDF-5 file. Byte for byte what nccopy makes of
 the same file, where nccopy makes one; elsewhere value for value what the virtual netCDF-4 file
 has. What cannot be read is an error of the pages concerned, and never a fill value."""
+import errno
 import functools
 import os
 import shutil
@@ -14,7 +15,7 @@ from cases.netcdf_view.test_virtual import virtual
 from cases.netcdf_view.test_virtual_corpus import rows
 
 LIMIT = 120.0
-ONE_IN = {"corpus_*": 6, "tree_*": 2}
+ONE_IN = {"bad_*": 4, "corpus_*": 6, "tree_*": 2}
 KINDS = {1: "classic", 2: "64-bit offset", 5: "cdf5"}
 FOLDERS = ("classic", "hdf4", "hdf5", "netcdf4", "zarr2", "zarr3", "zip")
 LARGE = 1 << 28
@@ -321,6 +322,29 @@ def test_zero_lengths(t):
     as_netcdf4(t, t.path("b.h5"))
 
 
+def test_short_strings(t):
+    """An array of strings that is shorter than its dimension reads as its fill value there, which
+    has several characters."""
+    import h5py
+    import netCDF4
+    source = t.path("a.h5")
+    with h5py.File(source, "w") as f:
+        f.create_dataset("t", data=np.arange(5), maxshape=(None,), chunks=(2,))
+        f["t"].make_scale("t")
+        s = f.create_dataset("s", shape=(2,), dtype="S3", maxshape=(None,), chunks=(2,),
+                             fillvalue=b"abc")
+        s[:] = [b"x", b"yz"]
+        s.dims[0].attach_scale(f["t"])
+    with t.mount(source, "view=classic") as m:
+        got = t.path("got.nc")
+        t.call(lambda: shutil.copyfile(virtual(m.path), got))
+    with netCDF4.Dataset(got) as d:
+        d.set_auto_chartostring(False)
+        d.set_auto_mask(False)
+        assert d["s"].shape == (5, 3), d["s"].shape
+        assert d["s"][:].tobytes() == b"x\0\0yz\0" + 3 * b"abc", d["s"][:]
+
+
 def test_narrow_types(t):
     """With a version that has no such type, a variable is left out."""
     source = t.path("a.nc")
@@ -337,6 +361,23 @@ def test_narrow_types(t):
 
 
 # ---- sources ----
+
+def test_quantised(t):
+    """The digits that an option keeps, and netCDF's attribute of it."""
+    import netCDF4
+    source = t.path("a.nc")
+    kitchen(source, False, "many")
+    with netCDF4.Dataset(source, "a") as d:
+        d["v_f8_t_y_x"][:] = np.random.default_rng(2).normal(size=(23, 7, 5))
+    as_netcdf4(t, source, "quantize=granularbr,3")
+    with t.mount(source, "view=classic", "quantize=granularbr,3") as m:
+        got = t.path("got.nc")
+        t.call(lambda: shutil.copyfile(virtual(m.path), got))
+    with netCDF4.Dataset(got) as a, netCDF4.Dataset(source) as b:
+        v = a["v_f8_t_y_x"]
+        assert v._QuantizeGranularBitRoundNumberOfSignificantDigits == 3, v
+        assert (v[:] != b["v_f8_t_y_x"][:]).any() and np.allclose(v[:], b["v_f8_t_y_x"][:], 1e-2)
+
 
 def test_concat(t):
     import netCDF4
@@ -460,6 +501,8 @@ def test_options(t):
     refused(t, "view=classic is read-only", source, "view=classic", "rw")
     refused(t, "classic_format: only with view=classic", source, "classic_format=cdf1")
     refused(t, "use auto, cdf1, cdf2 or cdf5", source, "view=classic", "classic_format=cdf3")
+    refused(t, "is a directory, not a dataset: view=classic shows one dataset", t.tmp,
+            "view=classic")
     with t.mount(source, "view=classic") as m:
         t.call(cannot_write, m.path)
 
@@ -560,7 +603,7 @@ def test_convert(t):
     with open(t.path("b.nc3"), "rb") as f:
         assert f.read() == want
     status, _, err = t.run(t.binary, "convert", source, t.path("c.nc3"))
-    assert status and "add -o view=classic" in err, err
+    assert status and "without view=classic: add it" in err, err
 
 
 def of_corpus(root, row, t):
@@ -573,6 +616,28 @@ def of_corpus(root, row, t):
             t.call(compare, m.path, nc4.path)
 
 
+def read_what_can(mnt):
+    """All pages, up to a limit: errors are no surprise."""
+    fd = os.open(virtual(mnt), os.O_RDONLY)
+    try:
+        for at in range(0, min(os.fstat(fd).st_size, 1 << 25), 1 << 16):
+            try:
+                os.pread(fd, 1 << 16, at)
+            except OSError as why:
+                assert why.errno in (errno.EIO, errno.ESTALE), why
+    finally:
+        os.close(fd)
+
+
+def of_bad(root, row, t):
+    """A damaged dataset is refused, or its classic file can be read or is an error."""
+    with t.mount(os.path.join(root, row), "view=classic", check=False) as m:
+        m.damaged = True
+        if m.status == 0:
+            t.call(read_what_can, m.path)
+        assert m.status in (0, 1), m.messages()
+
+
 def cases():
     for name, made in trees.load().items():
         yield "tree_" + name, functools.partial(of_tree, made)
@@ -581,3 +646,5 @@ def cases():
         return
     for row in rows(root, FOLDERS):
         yield "corpus_" + row, functools.partial(of_corpus, root, row)
+    for row in rows(root, ("bad",)):
+        yield "bad_" + row, functools.partial(of_bad, root, row)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files on a web server: HDF5, netCDF-4, classic netCDF, HDF4 and zip archives by ranges. Both
+"""Files on a web server: HDF5, netCDF-4, classic netCDF, HDF4 and zip archives by ranges. All
 views show what they show of the same file on a disk, byte for byte; few requests; a file that
 changes and a server that dies are errors that pass.
 
@@ -26,7 +26,7 @@ SAMPLE = (
 FOLDERS = ("netcdf4", "hdf5", "classic", "hdf4", "zip")
 
 
-def equal(web, root, path, t, views=("zarr", "nc")):
+def equal(web, root, path, t, views=("zarr", "nc", "classic")):
     for view in views:
         with t.mount(os.path.join(root, path), f"view={view}", check=False) as a, \
                 t.mount(f"{web.url}/{path}", f"view={view}", check=False) as b:

@@ -276,7 +276,16 @@ static void test_views(void **state)
 	assert_int_equal(cfg.view, CFG_VIEW_AUTO);
 	assert_false(cfg.hide_bad);
 	cfg_release(&cfg);
-	refused(ARGV(A("x"), A("m"), A("-oview=hdf5")), "use auto, zarr or nc");
+	refused(ARGV(A("x"), A("m"), A("-oview=hdf5")), "use auto, zarr, nc or classic");
+	assert_int_equal(parse(&cfg, &e,
+			       ARGV(A("x"), A("m"), A("-oview=classic,classic_format=cdf2"))),
+			 0);
+	assert_true(cfg.view == CFG_VIEW_CLASSIC && cfg.classic_format == 2);
+	cfg_release(&cfg);
+	refused(ARGV(A("x"), A("m"), A("-oview=classic,rw")), "view=classic is read-only");
+	refused(ARGV(A("x"), A("m"), A("-oclassic_format=cdf1")), "only with view=classic");
+	refused(ARGV(A("x"), A("m"), A("-oview=classic,classic_format=2")),
+		"use auto, cdf1, cdf2 or cdf5");
 	refused(ARGV(A("x"), A("m"), A("-ounsupported=hide")), "use fail or skip");
 	refused(ARGV(A("x"), A("m"), A("-omemory=1K")), "use 128K to");
 	refused(ARGV(A("x"), A("m"), A("-oopen_datasets=0")), "use 1 to 65536");
