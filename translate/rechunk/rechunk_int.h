@@ -103,10 +103,6 @@ int rechunk_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct 
 		      struct err *e);
 /* rechunk_where - prefix the error of an inner chunk, which names that chunk. Returns its code. */
 int rechunk_where(int rc, struct err *e);
-/* rechunk_want_box - tell a remote inner source which of its chunks, at most n, follow `at` in a
- * box. Moves `at` on; *ret_more: the box goes on. */
-void rechunk_want_box(struct rechunk *r, uint32_t array, const struct grid_box *box,
-		      uint64_t *at, uint32_t n, bool *ret_more);
 
 /* ---- present.c ---- */
 
