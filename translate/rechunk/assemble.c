@@ -278,7 +278,7 @@ static int pass_walk(struct pass *p, struct err *e)
 	const struct grid_box *box = &p->run.inner;
 	uint64_t at[DS_RANK_MAX], want[DS_RANK_MAX];
 	bool more = p->r->inner->remote;
-	uint64_t n = 0;
+	uint64_t n = 0, there = 0;
 	int rc = 0;
 
 	memcpy(at, box->lo, sizeof(at));
@@ -287,8 +287,10 @@ static int pass_walk(struct pass *p, struct err *e)
 	do {
 		if (n++ % WANT_STEP == 0)
 			inner_want(p->r, p->array, box, want, WANT_STEP, &more);
-		rc = cancel_requested() ? err_set(e, -EINTR, "cancelled")
-					: inner_scatter(p, at, e);
+		if (cancel_requested())
+			return err_set(e, -EINTR, "cancelled");
+		if (!rechunk_missing(p->r, p->array, ds_chunk_linear(p->in, at), &there))
+			rc = inner_scatter(p, at, e);
 	} while (rc == 0 && p->live > 0 && grid_next(p->in->rank, box, at));
 	return rc;
 }

@@ -109,6 +109,10 @@ int rechunk_where(int rc, struct err *e);
 int rechunk_locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
 		   struct err *e);
 int rechunk_next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret, struct err *e);
+/* rechunk_missing - whether an inner chunk is known not to exist without locating it, so that
+ * sparse arrays cost their existing chunks. Call it with ascending indices; *there begins at 0.
+ * Always false where listing chunks would cost requests. */
+bool rechunk_missing(struct rechunk *r, uint32_t array, uint64_t linear, uint64_t *there);
 void rechunk_present_free(struct rechunk_present *p); /* takes NULL */
 
 #endif

@@ -101,15 +101,17 @@ static int strings_add_inner(struct strings *x, const uint64_t *coords, struct e
 static int strings_walk(struct strings *x, const uint64_t *coords, struct err *e)
 {
 	struct grid_box box;
-	uint64_t at[DS_RANK_MAX];
-	int rc;
+	uint64_t at[DS_RANK_MAX], there = 0;
+	int rc = 0;
 
 	rechunk_over(x->in, x->a, coords, &box);
 	memcpy(at, box.lo, sizeof(at));
-	do
-		rc = cancel_requested() ? err_set(e, -EINTR, "cancelled")
-					: strings_add_inner(x, at, e);
-	while (rc == 0 && grid_next(x->in->rank, &box, at));
+	do {
+		if (cancel_requested())
+			return err_set(e, -EINTR, "cancelled");
+		if (!rechunk_missing(x->r, x->array, ds_chunk_linear(x->in, at), &there))
+			rc = strings_add_inner(x, at, e);
+	} while (rc == 0 && grid_next(x->in->rank, &box, at));
 	return rc;
 }
 
