@@ -2,10 +2,10 @@
 /* assemble.c - makes new chunks of elements of a fixed size: a run of them in one pass over the
  * inner chunks.
  *
- * The thread that needs a new chunk leads: it waits until runs leave room, claims the other chunks
- * of the run that are not in the cache, and gives each inner chunk's elements to all of them. It
- * waits for no other flight of the cache of assembled chunks while it leads, and threads that wait
- * for one of its chunks hold no room, so that no cycle exists. An inner chunk that cannot be read
+ * The first thread that needs a new chunk of a run leads: it waits until runs leave room, claims the
+ * other chunks of the run that are not in the cache, and gives each inner chunk's elements to all
+ * of them. Others that need the run wait for it. A leader with room waits for nothing but inner
+ * chunks, and no thread waits with room for a leader or a flight, so that no cycle exists. An inner chunk that cannot be read
  * fails the new chunks that overlap it, and no others. */
 #include "translate/rechunk/rechunk_int.h"
 
@@ -342,15 +342,72 @@ static int pass_lead(struct pass *p, struct cache_entry *x, uint8_t *out, struct
 	return p->failed.code;
 }
 
-/* from_cache - copy a new chunk that is in the cache, or that is made with its run. */
+/* led_locked - whether another thread assembles a run. */
+static bool led_locked(const struct rechunk *r, const struct rechunk_leader *me)
+{
+	for (const struct rechunk_leader *x = r->leaders; x; x = x->next)
+		if (x->array == me->array && x->linear == me->linear)
+			return true;
+	return false;
+}
+
+/* enter - become the leader of a run, after another one has assembled it. */
+static int enter(struct pass *p, struct rechunk_leader *me, struct err *e)
+{
+	uint64_t coords[DS_RANK_MAX];
+	struct rechunk *r = p->r;
+	int rc = 0;
+	LOCK_SCOPE(&r->shared->lock);
+
+	me->array = p->array;
+	me->linear = rechunk_run_linear(&p->run, p->a, 0, coords);
+	while (rc == 0 && led_locked(r, me))
+		rc = cancel_wait(&r->shared->freed, &r->shared->lock, INT64_MAX);
+	if (rc < 0)
+		return err_set(e, rc, "cancelled");
+	me->next = r->leaders;
+	r->leaders = me;
+	return 0;
+}
+
+static void leave(struct rechunk *r, const struct rechunk_leader *me)
+{
+	struct rechunk_leader **at = &r->leaders;
+	LOCK_SCOPE(&r->shared->lock);
+
+	while (*at != me)
+		at = &(*at)->next;
+	*at = me->next;
+	(void)pthread_cond_broadcast(&r->shared->freed);
+}
+
+/* get_or_lead - a new chunk from the cache, or made with its run. Returns 0 with a reference. */
+static int get_or_lead(struct pass *p, uint64_t linear, struct cache_entry **ret, struct err *e)
+{
+	int rc = cache_get(p->r->made, p->array, linear, ret, e);
+
+	return rc == CACHE_LOAD ? pass_lead(p, *ret, NULL, e) : rc;
+}
+
+/* from_cache - copy a new chunk that is in the cache, or that is made with its run. A thread waits
+ * for the leader of its run before it has a flight of its own: else that leader could not claim the
+ * chunk, and it would take another pass. */
 static int from_cache(struct pass *p, uint64_t linear, uint8_t *out, size_t len, struct err *e)
 {
+	struct rechunk_leader me;
 	struct cache_entry *x;
 	size_t size;
-	int rc = cache_get(p->r->made, p->array, linear, &x, e);
+	int rc;
 
-	if (rc == CACHE_LOAD)
-		rc = pass_lead(p, x, NULL, e);
+	if (cache_has(p->r->made, p->array, linear)) {
+		rc = get_or_lead(p, linear, &x, e);
+	} else {
+		rc = enter(p, &me, e);
+		if (rc < 0)
+			return rc;
+		rc = get_or_lead(p, linear, &x, e);
+		leave(p->r, &me);
+	}
 	if (rc < 0)
 		return rc;
 	memcpy(out, cache_data(x, &size), len);

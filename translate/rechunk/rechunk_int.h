@@ -27,8 +27,8 @@ struct rechunk_shared {
 	struct cache_pool *made;      /* of assembled chunks */
 	struct chunkio_shared *inner; /* of decoded chunks of inner sources */
 	pthread_mutex_t lock;
-	pthread_cond_t freed;
-	uint64_t assembling; /* lock: bytes of runs */
+	pthread_cond_t freed; /* assembling became less, or a run has no leader any more */
+	uint64_t assembling;  /* lock: bytes of runs */
 };
 
 /* rechunk_present - the new chunks of an array that have an existing inner chunk below them, a bit
@@ -51,6 +51,14 @@ struct rechunk {
 	struct chunkio *io;           /* of inner, with these plans */
 	struct cache *made;           /* assembled chunks */
 	struct rechunk_shared *shared;
+	struct rechunk_leader *leaders; /* shared->lock: runs that are being assembled */
+};
+
+/* rechunk_leader - a thread that assembles a run; in its own memory. */
+struct rechunk_leader {
+	struct rechunk_leader *next;
+	uint32_t array;
+	uint64_t linear; /* of the run's first chunk */
 };
 
 static inline struct rechunk *rechunk_of(struct source *s)

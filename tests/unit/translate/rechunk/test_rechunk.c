@@ -3,6 +3,8 @@
  * chunk of the source does, and limits. */
 #include "translate/rechunk/rechunk_int.h"
 
+#include <sched.h>
+
 #include "base/os/cancel.h"
 #include "tests/unit/translate/diff/diff_fake.h"
 
@@ -359,6 +361,78 @@ static void test_threads(void **state)
 	}
 }
 
+/* one_chunk - reads one chunk once all threads are there. */
+struct one_chunk {
+	struct fx *f;
+	pthread_barrier_t *start;
+	uint64_t linear;
+};
+
+static void *read_one(void *arg)
+{
+	const struct one_chunk *x = arg;
+	const struct ds_array *a = &x->f->s->ds.arrays[0];
+	int16_t out[1600];
+
+	(void)pthread_barrier_wait(x->start);
+	if (source_read_chunk(x->f->s, 0, x->linear, (uint8_t *)out, (size_t)a->chunk_bytes,
+			      NULL) < 0)
+		abort();
+	expect_chunk(x->f, a, x->linear, out);
+	return NULL;
+}
+
+/* take_room - as another run would; give_room - as when it ends, once threads wait for it. */
+static void take_room(struct rechunk_shared *s)
+{
+	s->assembling = s->run_bytes;
+}
+
+static void give_room(struct fx *f)
+{
+	struct rechunk *r = rechunk_of(f->s);
+	struct cache_stats stats = {.entries = 0};
+
+	while (stats.entries == 0)
+		cache_stats(r->made, &stats);
+	for (int i = 0; i < 200; i++) /* most of the others come, too */
+		(void)sched_yield();
+	(void)pthread_mutex_lock(&f->shared->lock);
+	f->shared->assembling = 0;
+	(void)pthread_cond_broadcast(&f->shared->freed);
+	(void)pthread_mutex_unlock(&f->shared->lock);
+}
+
+/* test_one_pass - threads that need chunks of one run at the same time share a pass. */
+static void test_one_pass(void **state)
+{
+	static const uint64_t shape[] = {40, 12, 10}, chunk[] = {1, 12, 10};
+
+	(void)state;
+	for (int k = 0; k < 50; k++) {
+		struct one_chunk x[6];
+		pthread_barrier_t start;
+		pthread_t t[6];
+		struct fx f;
+
+		cube(&f, shape, chunk);
+		/* decoded chunks of the source do not fit their part of it */
+		open_with(&f, 96000, "t=all,u=4,v=5");
+		take_room(f.shared);
+		(void)pthread_barrier_init(&start, NULL, ARRAY_LEN(t));
+		for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+			x[i] = (struct one_chunk){&f, &start, i};
+			assert_int_equal(pthread_create(&t[i], NULL, read_one, &x[i]), 0);
+		}
+		give_room(&f);
+		for (size_t i = 0; i < ARRAY_LEN(t); i++)
+			(void)pthread_join(t[i], NULL);
+		(void)pthread_barrier_destroy(&start);
+		assert_int_equal(atomic_load(&reads), 40);
+		end(&f);
+	}
+}
+
 /* ---- existing chunks ---- */
 
 static void expect_present(const struct fx *f, uint64_t n, bool there)
@@ -617,13 +691,14 @@ static void test_strings(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_runs),      cmocka_unit_test(test_elements),
-		cmocka_unit_test(test_any_shape), cmocka_unit_test(test_decodes_once),
-		cmocka_unit_test(test_threads),   cmocka_unit_test(test_absent),
-		cmocka_unit_test(test_sparse),    cmocka_unit_test(test_unlisted),
-		cmocka_unit_test(test_damage),    cmocka_unit_test(test_cancel),
-		cmocka_unit_test(test_limits),    cmocka_unit_test(test_passes_through),
-		cmocka_unit_test(test_unlimited), cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_runs),           cmocka_unit_test(test_elements),
+		cmocka_unit_test(test_any_shape),      cmocka_unit_test(test_one_pass),
+		cmocka_unit_test(test_decodes_once),   cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_absent),         cmocka_unit_test(test_sparse),
+		cmocka_unit_test(test_unlisted),       cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_cancel),         cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_passes_through), cmocka_unit_test(test_unlimited),
+		cmocka_unit_test(test_strings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
