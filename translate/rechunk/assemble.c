@@ -2,11 +2,11 @@
 /* assemble.c - makes new chunks of elements of a fixed size: a run of them in one pass over the
  * inner chunks.
  *
- * The first thread that needs a new chunk of a run leads: it waits until runs leave room, claims the
- * other chunks of the run that are not in the cache, and gives each inner chunk's elements to all
- * of them. Others that need the run wait for it. A leader with room waits for nothing but inner
- * chunks, and no thread waits with room for a leader or a flight, so that no cycle exists. An inner chunk that cannot be read
- * fails the new chunks that overlap it, and no others. */
+ * The first thread that needs a new chunk of a run leads: it waits until runs leave room, claims
+ * the other chunks of the run that are not in the cache, and gives each inner chunk's elements to
+ * all of them. Others that need the run wait for it. A leader with room waits for nothing but inner
+ * chunks, and no thread waits with room for a leader or a flight, so that no cycle exists. An inner
+ * chunk that cannot be read fails the new chunks that overlap it, and no others. */
 #include "translate/rechunk/rechunk_int.h"
 
 #include <errno.h>
