@@ -2,11 +2,11 @@
 /* assemble.c - makes new chunks of elements of a fixed size: a run of them in one pass over the
  * inner chunks.
  *
- * The thread that needs a new chunk leads: it waits until runs leave room, claims the other chunks
- * of the run that are not in the cache, and gives each inner chunk's elements to all of them. It
- * waits for no other flight of the cache of assembled chunks while it leads, and threads that wait
- * for one of its chunks hold no room, so that no cycle exists. An inner chunk that cannot be read
- * fails the new chunks that overlap it, and no others. */
+ * The first thread that needs a new chunk of a run leads: it waits until runs leave room, claims
+ * the other chunks of the run that are not in the cache, and gives each inner chunk's elements to
+ * all of them. Others that need the run wait for it. A leader with room waits for nothing but inner
+ * chunks, and no thread waits with room for a leader or a flight, so that no cycle exists. An inner
+ * chunk that cannot be read fails the new chunks that overlap it, and no others. */
 #include "translate/rechunk/rechunk_int.h"
 
 #include <errno.h>
@@ -70,8 +70,8 @@ static void unreserve(struct rechunk_shared *s, uint64_t bytes)
 
 /* ---- targets ---- */
 
-/* drop - target i failed. */
-static void drop(struct pass *p, uint32_t i, const struct err *e)
+/* target_drop - target i failed. */
+static void target_drop(struct pass *p, uint32_t i, const struct err *e)
 {
 	struct target *t = &p->targets[i];
 
@@ -85,10 +85,10 @@ static void drop(struct pass *p, uint32_t i, const struct err *e)
 	p->live--;
 }
 
-static void drop_all(struct pass *p, const struct err *e)
+static void targets_drop_all(struct pass *p, const struct err *e)
 {
 	for (uint32_t i = 0; i < p->run.n; i++)
-		drop(p, i, e);
+		target_drop(p, i, e);
 }
 
 /* begin_target - elements that no inner chunk has are the fill value. */
@@ -132,8 +132,8 @@ static void claim_others(struct pass *p)
 	}
 }
 
-/* publish - the chunks are complete. The own one stays referenced. */
-static void publish(struct pass *p)
+/* targets_publish - the chunks are complete. The own one stays referenced. */
+static void targets_publish(struct pass *p)
 {
 	for (uint32_t i = 0; i < p->run.n; i++) {
 		struct target *t = &p->targets[i];
@@ -148,8 +148,8 @@ static void publish(struct pass *p)
 
 /* ---- inner chunks ---- */
 
-/* needed - whether a new chunk that is being made is in a box. */
-static bool needed(const struct pass *p, const struct grid_box *over)
+/* targets_needed - whether a new chunk that is being made is in a box. */
+static bool targets_needed(const struct pass *p, const struct grid_box *over)
 {
 	uint64_t at[DS_RANK_MAX];
 
@@ -163,8 +163,8 @@ static bool needed(const struct pass *p, const struct grid_box *over)
 	return false;
 }
 
-/* drop_over - an inner chunk cannot be read: nor can the new chunks in this box. */
-static void drop_over(struct pass *p, const struct grid_box *over, const struct err *e)
+/* targets_drop_over - an inner chunk cannot be read: nor can the new chunks in this box. */
+static void targets_drop_over(struct pass *p, const struct grid_box *over, const struct err *e)
 {
 	uint64_t at[DS_RANK_MAX];
 
@@ -173,13 +173,13 @@ static void drop_over(struct pass *p, const struct grid_box *over, const struct 
 		const uint32_t i = rechunk_run_at(&p->run, p->a->rank, at);
 
 		if (i != UINT32_MAX)
-			drop(p, i, e);
+			target_drop(p, i, e);
 	} while (grid_next(p->a->rank, over, at));
 }
 
-/* scatter - copy an inner chunk's elements to the new chunks in a box. */
-static void scatter(const struct pass *p, const uint64_t *coords, const struct grid_box *over,
-		    const uint8_t *in)
+/* targets_copy - copy an inner chunk's elements to the new chunks in a box. */
+static void targets_copy(const struct pass *p, const uint64_t *coords,
+			 const struct grid_box *over, const uint8_t *in)
 {
 	const uint32_t rank = p->a->rank;
 	struct grid_box src, dst, both;
@@ -201,10 +201,10 @@ static void scatter(const struct pass *p, const uint64_t *coords, const struct g
 	} while (grid_next(rank, over, at));
 }
 
-/* fetch - one decoded inner chunk, in *ret_span or in p->room. Returns 1; 0: it was never
+/* inner_fetch - one decoded inner chunk, in *ret_span or in p->room. Returns 1; 0: it was never
  * written. */
-static int fetch(struct pass *p, uint64_t linear, struct span *ret_span, const uint8_t **ret,
-		 struct err *e)
+static int inner_fetch(struct pass *p, uint64_t linear, struct span *ret_span,
+		       const uint8_t **ret, struct err *e)
 {
 	const size_t len = (size_t)p->in->chunk_bytes;
 	size_t got = 0;
@@ -231,8 +231,8 @@ static bool ends_all(int rc)
 	return rc == -ESTALE || rc == -EINTR || err_is_transient(rc);
 }
 
-/* one_inner - give the elements of one inner chunk to the new chunks that overlap it. */
-static int one_inner(struct pass *p, const uint64_t *coords, struct err *e)
+/* inner_scatter - give the elements of one inner chunk to the new chunks that overlap it. */
+static int inner_scatter(struct pass *p, const uint64_t *coords, struct err *e)
 {
 	struct grid_box over, inside;
 	struct span span = {.fd = -1};
@@ -240,23 +240,25 @@ static int one_inner(struct pass *p, const uint64_t *coords, struct err *e)
 	int rc;
 
 	rechunk_over(p->a, p->in, coords, &over);
-	if (!grid_both(p->a->rank, &over, &p->run.box, &inside) || !needed(p, &inside))
+	if (!grid_both(p->a->rank, &over, &p->run.box, &inside) || !targets_needed(p, &inside))
 		return 0;
-	rc = fetch(p, ds_chunk_linear(p->in, coords), &span, &in, e);
+	rc = inner_fetch(p, ds_chunk_linear(p->in, coords), &span, &in, e);
 	if (rc == 1)
-		scatter(p, coords, &inside, in);
+		targets_copy(p, coords, &inside, in);
 	span_done(&span);
 	if (rc >= 0)
 		return 0;
 	rc = rechunk_where(rc, e);
 	if (ends_all(rc))
 		return rc;
-	drop_over(p, &inside, e);
+	targets_drop_over(p, &inside, e);
 	return 0;
 }
 
-void rechunk_want_box(struct rechunk *r, uint32_t array, const struct grid_box *box,
-		      uint64_t *at, uint32_t n, bool *ret_more)
+/* inner_want - tell a remote inner source which of its chunks, at most n, follow `at` in a box.
+ * Moves `at` on; *ret_more: the box goes on. */
+static void inner_want(struct rechunk *r, uint32_t array, const struct grid_box *box,
+		       uint64_t *at, uint32_t n, bool *ret_more)
 {
 	const struct ds_array *in = &r->inner->ds.arrays[array];
 	uint64_t list[2 * WANT_STEP];
@@ -270,22 +272,25 @@ void rechunk_want_box(struct rechunk *r, uint32_t array, const struct grid_box *
 		source_want(r->inner, array, list, k);
 }
 
-/* all_inner - the pass itself. */
-static int all_inner(struct pass *p, struct err *e)
+/* pass_walk - the pass itself. */
+static int pass_walk(struct pass *p, struct err *e)
 {
 	const struct grid_box *box = &p->run.inner;
 	uint64_t at[DS_RANK_MAX], want[DS_RANK_MAX];
 	bool more = p->r->inner->remote;
-	uint64_t n = 0;
+	uint64_t n = 0, there = 0;
 	int rc = 0;
 
 	memcpy(at, box->lo, sizeof(at));
 	memcpy(want, box->lo, sizeof(want));
-	rechunk_want_box(p->r, p->array, box, want, WANT_STEP, &more);
+	inner_want(p->r, p->array, box, want, WANT_STEP, &more);
 	do {
 		if (n++ % WANT_STEP == 0)
-			rechunk_want_box(p->r, p->array, box, want, WANT_STEP, &more);
-		rc = cancel_requested() ? err_set(e, -EINTR, "cancelled") : one_inner(p, at, e);
+			inner_want(p->r, p->array, box, want, WANT_STEP, &more);
+		if (cancel_requested())
+			return err_set(e, -EINTR, "cancelled");
+		if (!rechunk_missing(p->r, p->array, ds_chunk_linear(p->in, at), &there))
+			rc = inner_scatter(p, at, e);
 	} while (rc == 0 && p->live > 0 && grid_next(p->in->rank, box, at));
 	return rc;
 }
@@ -299,18 +304,18 @@ static void run_pass(struct pass *p)
 	int rc;
 
 	p->room = malloc((size_t)p->in->chunk_bytes);
-	rc = p->room ? all_inner(p, &e) : err_nomem(&e);
+	rc = p->room ? pass_walk(p, &e) : err_nomem(&e);
 	/* elements of a file that was changed are neither good nor bad */
 	if (rc == 0)
 		rc = source_check(p->r->inner, &e);
 	if (rc < 0)
-		drop_all(p, &e);
+		targets_drop_all(p, &e);
 	free(p->room);
 }
 
-/* lead - make the run of a chunk. x: its entry in flight; or NULL, and out is its memory. Returns 0
- * with the reference to x still held; on error it is dropped. */
-static int lead(struct pass *p, struct cache_entry *x, uint8_t *out, struct err *e)
+/* pass_lead - make the run of a chunk. x: its entry in flight; or NULL, and out is its memory.
+ * Returns 0 with the reference to x still held; on error it is dropped. */
+static int pass_lead(struct pass *p, struct cache_entry *x, uint8_t *out, struct err *e)
 {
 	struct rechunk_shared *s = p->r->shared;
 	const uint64_t bytes = p->run.n * (p->a->chunk_bytes + RECHUNK_ENTRY);
@@ -329,7 +334,7 @@ static int lead(struct pass *p, struct cache_entry *x, uint8_t *out, struct err 
 		claim_others(p);
 	if (p->live > 0)
 		run_pass(p);
-	publish(p);
+	targets_publish(p);
 	unreserve(s, bytes);
 	if (targets[p->own].data)
 		return 0;
@@ -337,15 +342,72 @@ static int lead(struct pass *p, struct cache_entry *x, uint8_t *out, struct err 
 	return p->failed.code;
 }
 
-/* from_cache - copy a new chunk that is in the cache, or that is made with its run. */
+/* led_locked - whether another thread assembles a run. */
+static bool led_locked(const struct rechunk *r, const struct rechunk_leader *me)
+{
+	for (const struct rechunk_leader *x = r->leaders; x; x = x->next)
+		if (x->array == me->array && x->linear == me->linear)
+			return true;
+	return false;
+}
+
+/* enter - become the leader of a run, after another one has assembled it. */
+static int enter(struct pass *p, struct rechunk_leader *me, struct err *e)
+{
+	uint64_t coords[DS_RANK_MAX];
+	struct rechunk *r = p->r;
+	int rc = 0;
+	LOCK_SCOPE(&r->shared->lock);
+
+	me->array = p->array;
+	me->linear = rechunk_run_linear(&p->run, p->a, 0, coords);
+	while (rc == 0 && led_locked(r, me))
+		rc = cancel_wait(&r->shared->freed, &r->shared->lock, INT64_MAX);
+	if (rc < 0)
+		return err_set(e, rc, "cancelled");
+	me->next = r->leaders;
+	r->leaders = me;
+	return 0;
+}
+
+static void leave(struct rechunk *r, const struct rechunk_leader *me)
+{
+	struct rechunk_leader **at = &r->leaders;
+	LOCK_SCOPE(&r->shared->lock);
+
+	while (*at != me)
+		at = &(*at)->next;
+	*at = me->next;
+	(void)pthread_cond_broadcast(&r->shared->freed);
+}
+
+/* get_or_lead - a new chunk from the cache, or made with its run. Returns 0 with a reference. */
+static int get_or_lead(struct pass *p, uint64_t linear, struct cache_entry **ret, struct err *e)
+{
+	int rc = cache_get(p->r->made, p->array, linear, ret, e);
+
+	return rc == CACHE_LOAD ? pass_lead(p, *ret, NULL, e) : rc;
+}
+
+/* from_cache - copy a new chunk that is in the cache, or that is made with its run. A thread waits
+ * for the leader of its run before it has a flight of its own: else that leader could not claim the
+ * chunk, and it would take another pass. */
 static int from_cache(struct pass *p, uint64_t linear, uint8_t *out, size_t len, struct err *e)
 {
+	struct rechunk_leader me;
 	struct cache_entry *x;
 	size_t size;
-	int rc = cache_get(p->r->made, p->array, linear, &x, e);
+	int rc;
 
-	if (rc == CACHE_LOAD)
-		rc = lead(p, x, NULL, e);
+	if (cache_has(p->r->made, p->array, linear)) {
+		rc = get_or_lead(p, linear, &x, e);
+	} else {
+		rc = enter(p, &me, e);
+		if (rc < 0)
+			return rc;
+		rc = get_or_lead(p, linear, &x, e);
+		leave(p->r, &me);
+	}
 	if (rc < 0)
 		return rc;
 	memcpy(out, cache_data(x, &size), len);
@@ -373,7 +435,8 @@ int rechunk_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_
 	ds_chunk_coords(p.a, linear, coords);
 	p.own = rechunk_run_at(&p.run, p.a->rank, coords);
 	/* a chunk that is alone is kept by the caller only */
-	rc = p.run.n > 1 ? from_cache(&p, linear, out, len, &own) : lead(&p, NULL, out, &own);
+	rc = p.run.n > 1 ? from_cache(&p, linear, out, len, &own)
+			 : pass_lead(&p, NULL, out, &own);
 	if (rc < 0 && e)
 		*e = own;
 	return rc;

@@ -74,9 +74,10 @@ static int model_note(struct rechunk *r, struct err *e, const char *fmt, ...)
 	return 0;
 }
 
-/* lengths - the chunk lengths that rules set for an array. Returns whether they are others. */
-static bool lengths(const struct dataset *ds, const struct ds_array *a, const char *path,
-		    const struct rechunk_options *opts, uint64_t *chunk)
+/* array_lengths - the chunk lengths that rules set for an array. Returns whether they are
+ * others. */
+static bool array_lengths(const struct dataset *ds, const struct ds_array *a, const char *path,
+			  const struct rechunk_options *opts, uint64_t *chunk)
 {
 	bool said[DS_RANK_MAX] = {false}, others = false;
 
@@ -94,8 +95,8 @@ static bool lengths(const struct dataset *ds, const struct ds_array *a, const ch
 	return others;
 }
 
-/* reason - why chunks are decoded, for `info`. NULL: memory is short. */
-static const char *reason(struct rechunk *r, const struct ds_array *in)
+/* array_reason - why chunks are decoded, for `info`. NULL: memory is short. */
+static const char *array_reason(struct rechunk *r, const struct ds_array *in)
 {
 	const char *text;
 	struct buf b;
@@ -111,9 +112,9 @@ static const char *reason(struct rechunk *r, const struct ds_array *in)
 	return text;
 }
 
-/* change - give an array other chunks. */
-static int change(struct rechunk *r, struct ds_array *a, const uint64_t *chunk,
-		  const struct rechunk_options *opts, struct err *e)
+/* array_change - give an array other chunks. */
+static int array_change(struct rechunk *r, struct ds_array *a, const uint64_t *chunk,
+			const struct rechunk_options *opts, struct err *e)
 {
 	const struct ds_array *in = &r->inner->ds.arrays[a - r->base.ds.arrays];
 	struct dataset *ds = &r->base.ds;
@@ -136,7 +137,7 @@ static int change(struct rechunk *r, struct ds_array *a, const uint64_t *chunk,
 			       " chunks, and the index of a variable holds %" PRIu64
 			       " (a quarter of memory=)",
 			       a->name, a->n_chunks, opts->source->max_index_bytes * 8);
-	a->convert = reason(r, in);
+	a->convert = array_reason(r, in);
 	if (!a->convert)
 		return model_full(r, e);
 	if (!dt_is_vlen(&a->type))
@@ -149,9 +150,9 @@ static int change(struct rechunk *r, struct ds_array *a, const uint64_t *chunk,
 	return 0;
 }
 
-/* one_array - returns 1 if the array changes, 0 if it stays. */
-static int one_array(struct rechunk *r, uint32_t array, const char *path,
-		     const struct rechunk_options *opts, struct err *e)
+/* array_decide - returns 1 if the array changes, 0 if it stays. */
+static int array_decide(struct rechunk *r, uint32_t array, const char *path,
+			const struct rechunk_options *opts, struct err *e)
 {
 	struct ds_array *a = &r->base.ds.arrays[array];
 	const struct ds_array *in = &r->inner->ds.arrays[array];
@@ -159,9 +160,9 @@ static int one_array(struct rechunk *r, uint32_t array, const char *path,
 	struct err why = ERR_INIT;
 	int rc;
 
-	if (a->rank == 0 || a->unreadable || !lengths(&r->base.ds, a, path, opts, chunk))
+	if (a->rank == 0 || a->unreadable || !array_lengths(&r->base.ds, a, path, opts, chunk))
 		return 0;
-	rc = change(r, a, chunk, opts, &why);
+	rc = array_change(r, a, chunk, opts, &why);
 	if (rc == 0)
 		return 1;
 	*a = *in;
@@ -210,7 +211,7 @@ int rechunk_model(struct rechunk *r, const struct rechunk_options *opts, struct 
 		const char *text = ds_array_path_text(ds, i, &path);
 		uint64_t passes, band;
 
-		rc = text ? one_array(r, i, text, opts, e) : err_nomem(e);
+		rc = text ? array_decide(r, i, text, opts, e) : err_nomem(e);
 		if (rc <= 0)
 			continue;
 		r->arrays[i].changed = true;

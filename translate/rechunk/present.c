@@ -106,6 +106,22 @@ static int ask_each(struct rechunk *r, uint32_t array, const struct grid_box *bo
 	return 0;
 }
 
+bool rechunk_missing(struct rechunk *r, uint32_t array, uint64_t linear, uint64_t *there)
+{
+	int rc;
+
+	if (r->inner->unlisted || r->inner->remote)
+		return false;
+	if (linear < *there)
+		return true;
+	rc = source_next(r->inner, array, linear, there, NULL);
+	if (rc == -ENOENT)
+		*there = UINT64_MAX;
+	else if (rc < 0)
+		*there = 0; /* reading the chunk reports the error */
+	return *there > linear;
+}
+
 int rechunk_locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
 		   struct err *e)
 {

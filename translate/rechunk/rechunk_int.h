@@ -27,8 +27,8 @@ struct rechunk_shared {
 	struct cache_pool *made;      /* of assembled chunks */
 	struct chunkio_shared *inner; /* of decoded chunks of inner sources */
 	pthread_mutex_t lock;
-	pthread_cond_t freed;
-	uint64_t assembling; /* lock: bytes of runs */
+	pthread_cond_t freed; /* assembling became less, or a run has no leader any more */
+	uint64_t assembling;  /* lock: bytes of runs */
 };
 
 /* rechunk_present - the new chunks of an array that have an existing inner chunk below them, a bit
@@ -51,6 +51,14 @@ struct rechunk {
 	struct chunkio *io;           /* of inner, with these plans */
 	struct cache *made;           /* assembled chunks */
 	struct rechunk_shared *shared;
+	struct rechunk_leader *leaders; /* shared->lock: runs that are being assembled */
+};
+
+/* rechunk_leader - a thread that assembles a run; in its own memory. */
+struct rechunk_leader {
+	struct rechunk_leader *next;
+	uint32_t array;
+	uint64_t linear; /* of the run's first chunk */
 };
 
 static inline struct rechunk *rechunk_of(struct source *s)
@@ -103,16 +111,16 @@ int rechunk_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct 
 		      struct err *e);
 /* rechunk_where - prefix the error of an inner chunk, which names that chunk. Returns its code. */
 int rechunk_where(int rc, struct err *e);
-/* rechunk_want_box - tell a remote inner source which of its chunks, at most n, follow `at` in a
- * box. Moves `at` on; *ret_more: the box goes on. */
-void rechunk_want_box(struct rechunk *r, uint32_t array, const struct grid_box *box,
-		      uint64_t *at, uint32_t n, bool *ret_more);
 
 /* ---- present.c ---- */
 
 int rechunk_locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
 		   struct err *e);
 int rechunk_next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret, struct err *e);
+/* rechunk_missing - whether an inner chunk is known not to exist without locating it, so that
+ * sparse arrays cost their existing chunks. Call it with ascending indices; *there begins at 0.
+ * Always false where listing chunks would cost requests. */
+bool rechunk_missing(struct rechunk *r, uint32_t array, uint64_t linear, uint64_t *there);
 void rechunk_present_free(struct rechunk_present *p); /* takes NULL */
 
 #endif

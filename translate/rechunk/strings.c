@@ -31,8 +31,8 @@ struct strings {
 	struct buf text;
 };
 
-/* inside - whether an element is in a box. */
-static bool inside(uint32_t rank, const struct grid_box *b, const uint64_t *at)
+/* box_has - whether an element is in a box. */
+static bool box_has(uint32_t rank, const struct grid_box *b, const uint64_t *at)
 {
 	for (uint32_t d = 0; d < rank; d++)
 		if (at[d] < b->lo[d] || at[d] >= b->hi[d])
@@ -40,10 +40,10 @@ static bool inside(uint32_t rank, const struct grid_box *b, const uint64_t *at)
 	return true;
 }
 
-/* gather - the elements in a box, of an inner chunk that begins at src: its body, which was
+/* strings_gather - the elements in a box, of an inner chunk that begins at src: its body, which was
  * checked. */
-static int gather(struct strings *x, const uint64_t *src, const struct grid_box *both,
-		  struct slice body, struct err *e)
+static int strings_gather(struct strings *x, const uint64_t *src, const struct grid_box *both,
+			  struct slice body, struct err *e)
 {
 	const uint32_t rank = x->a->rank;
 	const struct grid_block from = {src, x->in->chunk}, to = {x->dst.lo, x->a->chunk};
@@ -58,7 +58,7 @@ static int gather(struct strings *x, const uint64_t *src, const struct grid_box 
 		uint32_t n;
 		const uint8_t *text = codec_vlen_next(&body, &n);
 
-		if (text && inside(rank, both, at)) {
+		if (text && box_has(rank, both, at)) {
 			buf_put(&x->text, text, n);
 			/* one more than the bytes, so that an empty one is not 0 */
 			x->inner[i] = (struct piece){.end = x->text.len + 1, .len = n};
@@ -72,8 +72,8 @@ static int gather(struct strings *x, const uint64_t *src, const struct grid_box 
 	return 0;
 }
 
-/* one_inner - the elements that the new chunk has of one inner chunk. */
-static int one_inner(struct strings *x, const uint64_t *coords, struct err *e)
+/* strings_add_inner - the elements that the new chunk has of one inner chunk. */
+static int strings_add_inner(struct strings *x, const uint64_t *coords, struct err *e)
 {
 	struct span span = {.fd = -1};
 	struct grid_box src, both;
@@ -91,29 +91,32 @@ static int one_inner(struct strings *x, const uint64_t *coords, struct err *e)
 	if (rc == 0 && (!span.mem || span.len < CODEC_VLEN_HEAD))
 		rc = err_set(e, -EIO, "a chunk has %zu bytes", span.len);
 	if (rc == 0)
-		rc = gather(x, src.lo, &both,
-			    slice_of(span.mem + CODEC_VLEN_HEAD, span.len - CODEC_VLEN_HEAD),
-			    e);
+		rc = strings_gather(
+			x, src.lo, &both,
+			slice_of(span.mem + CODEC_VLEN_HEAD, span.len - CODEC_VLEN_HEAD), e);
 	span_done(&span);
 	return rc < 0 ? rechunk_where(rc, e) : 0;
 }
 
-static int all_inner(struct strings *x, const uint64_t *coords, struct err *e)
+static int strings_walk(struct strings *x, const uint64_t *coords, struct err *e)
 {
 	struct grid_box box;
-	uint64_t at[DS_RANK_MAX];
-	int rc;
+	uint64_t at[DS_RANK_MAX], there = 0;
+	int rc = 0;
 
 	rechunk_over(x->in, x->a, coords, &box);
 	memcpy(at, box.lo, sizeof(at));
-	do
-		rc = cancel_requested() ? err_set(e, -EINTR, "cancelled") : one_inner(x, at, e);
-	while (rc == 0 && grid_next(x->in->rank, &box, at));
+	do {
+		if (cancel_requested())
+			return err_set(e, -EINTR, "cancelled");
+		if (!rechunk_missing(x->r, x->array, ds_chunk_linear(x->in, at), &there))
+			rc = strings_add_inner(x, at, e);
+	} while (rc == 0 && grid_next(x->in->rank, &box, at));
 	return rc;
 }
 
-/* put - the body of the new chunk. */
-static void put(const struct strings *x, uint64_t n, struct buf *out)
+/* strings_put - the body of the new chunk. */
+static void strings_put(const struct strings *x, uint64_t n, struct buf *out)
 {
 	const struct ds_text *fill = &x->a->fill_text;
 
@@ -151,9 +154,9 @@ int rechunk_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct 
 	buf_init(&x.text, (size_t)FRAME_BYTES_MAX);
 	x.pieces = alloc_array((size_t)n, sizeof(*x.pieces));
 	x.inner = alloc_array((size_t)n_in, sizeof(*x.inner));
-	rc = x.pieces && x.inner ? all_inner(&x, coords, e) : err_nomem(e);
+	rc = x.pieces && x.inner ? strings_walk(&x, coords, e) : err_nomem(e);
 	if (rc == 0)
-		put(&x, n, out);
+		strings_put(&x, n, out);
 	buf_release(&x.text);
 	free(x.pieces);
 	free(x.inner);

@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import h5py
 import netCDF4
@@ -281,6 +282,16 @@ def read_in_order(mnt, name="x"):
                 f.read()
 
 
+def read_at_once(mnt, name="x"):
+    """The same by several threads."""
+    def read(key):
+        with open(f"{mnt}/{name}/{key}", "rb") as f:
+            f.read()
+    with ThreadPoolExecutor(8) as pool:
+        for _ in pool.map(read, [k for k in os.listdir(f"{mnt}/{name}") if k[0] != "."]):
+            pass
+
+
 def test_decodes(t):
     """A complete read decodes each chunk of the source once, or once for each part of them that
     an eighth of the memory holds."""
@@ -291,6 +302,9 @@ def test_decodes(t):
         assert s["rechunk_reads"] == 60, s
         assert s["chunks"]["decode"] == 12 and s["chunks_made"] == 60 + 12, s
         t.call(read_in_order, m.path)
+        assert status(t, m)["rechunk_reads"] == 60
+    with t.mount(path, "rechunk=time=all,lat=8,lon=8") as m:
+        t.call(read_at_once, m.path)
         assert status(t, m)["rechunk_reads"] == 60
     # 12 chunks of 15 KiB and a few bytes: three of them at a time
     memory = 8 * 3 * (60 * 8 * 8 * 4 + 300)

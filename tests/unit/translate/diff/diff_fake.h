@@ -29,7 +29,7 @@ struct model {
 	int16_t value[8];
 	uint32_t mask; /* of all stored chunks */
 	uint64_t pad;
-	int reads, stored_reads;
+	_Atomic int reads, stored_reads;
 };
 
 static inline struct model *model_of(struct source *s)

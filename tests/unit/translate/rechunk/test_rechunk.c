@@ -3,6 +3,8 @@
  * chunk of the source does, and limits. */
 #include "translate/rechunk/rechunk_int.h"
 
+#include <sched.h>
+
 #include "base/os/cancel.h"
 #include "tests/unit/translate/diff/diff_fake.h"
 
@@ -11,7 +13,7 @@
 static bool listed_less; /* source_next of `ops` is not to be used */
 static struct cancel *cancelled;
 static struct rechunk_shared *watched; /* its limit must hold whenever a chunk is read */
-static _Atomic int reads;
+static _Atomic int reads, locates;
 
 static int counting_read(struct source *s, uint32_t array, uint64_t linear, uint8_t *out,
 			 size_t len, struct err *e)
@@ -43,6 +45,13 @@ static int maybe_next(struct source *s, uint32_t array, uint64_t from, uint64_t 
 	return fake_next(s, array, from, ret, e);
 }
 
+static int counting_locate(struct source *s, uint32_t array, uint64_t linear,
+			   struct chunk_ref *ret, struct err *e)
+{
+	atomic_fetch_add(&locates, 1);
+	return fake_locate(s, array, linear, ret, e);
+}
+
 static void no_close(struct source *s)
 {
 	(void)s;
@@ -51,7 +60,7 @@ static void no_close(struct source *s)
 static const struct source_ops ops = {
 	.name = "counting",
 	.close = no_close,
-	.locate = fake_locate,
+	.locate = counting_locate,
 	.next = maybe_next,
 	.read_chunk = counting_read,
 	.read_vlen = counting_vlen,
@@ -222,7 +231,7 @@ static void test_runs(void **state)
 static void test_elements(void **state)
 {
 	static const char *const rules[] = {"t=all,u=4,v=3", "t=7,u=all,v=2", "t=2,v=all",
-					    "t=5,u=7,v=4",   "x,t=11",	      "t=1,u=1,v=1"};
+					    "t=5,u=7,v=4",   "x,t=11",        "t=1,u=1,v=1"};
 	static const uint64_t shape[] = {23, 12, 9}, chunk[] = {3, 5, 9};
 	static const uint64_t memory[] = {256, 20000, 100 * MIB};
 
@@ -241,6 +250,37 @@ static void test_elements(void **state)
 		}
 }
 
+/* test_any_shape - shapes, chunks, rules, memory and absent chunks in no order. */
+static void test_any_shape(void **state)
+{
+	uint64_t seed = 7;
+
+	(void)state;
+	for (int k = 0; k < 300; k++) {
+		uint64_t shape[3], chunk[3], n[8];
+		char rule[64];
+		struct fx f;
+
+		for (size_t i = 0; i < ARRAY_LEN(n); i++) {
+			seed = seed * 6364136223846793005u + 1442695040888963407u;
+			n[i] = seed >> 33;
+		}
+		for (size_t i = 0; i < 3; i++) {
+			shape[i] = 1 + n[i] % (i == 2 ? 5 : 10); /* up to MAX_CHUNKS */
+			chunk[i] = 1 + n[i] / 16 % shape[i];
+		}
+		(void)snprintf(rule, sizeof(rule), "t=%d,u=%d,v=%d", (int)(1 + n[3] % 13),
+			       (int)(1 + n[4] % 13), (int)(1 + n[5] % 6));
+		cube(&f, shape, chunk);
+		for (size_t i = 0; n[6] % 3 > 0 && i < f.m->arrays[0].n_chunks; i++)
+			f.m->absent[0][i] = i * n[7] % 5 < n[6] % 3;
+		assert_int_equal(try_open(&f, 64 << n[7] % 12, rule, NULL), 0);
+		if (rechunk_inner(f.s) != f.s)
+			read_all(&f);
+		end(&f);
+	}
+}
+
 static void test_decodes_once(void **state)
 {
 	static const uint64_t shape[] = {40, 12, 10}, chunk[] = {1, 12, 10};
@@ -257,7 +297,8 @@ static void test_decodes_once(void **state)
 	cube(&f, shape, chunk);
 	open_with(&f, 8 * 2 * (1600 + RECHUNK_ENTRY), "t=all,u=4,v=5");
 	assert_int_equal(f.s->ds.n_notes, 1);
-	assert_non_null(strstr(f.s->ds.notes[0], "'/x' decodes each chunk of the source 3 times"));
+	assert_non_null(
+		strstr(f.s->ds.notes[0], "'/x' decodes each chunk of the source 3 times"));
 	read_all(&f);
 	assert_int_equal(atomic_load(&reads), 120);
 	end(&f);
@@ -320,6 +361,78 @@ static void test_threads(void **state)
 	}
 }
 
+/* one_chunk - reads one chunk once all threads are there. */
+struct one_chunk {
+	struct fx *f;
+	pthread_barrier_t *start;
+	uint64_t linear;
+};
+
+static void *read_one(void *arg)
+{
+	const struct one_chunk *x = arg;
+	const struct ds_array *a = &x->f->s->ds.arrays[0];
+	int16_t out[1600];
+
+	(void)pthread_barrier_wait(x->start);
+	if (source_read_chunk(x->f->s, 0, x->linear, (uint8_t *)out, (size_t)a->chunk_bytes,
+			      NULL) < 0)
+		abort();
+	expect_chunk(x->f, a, x->linear, out);
+	return NULL;
+}
+
+/* take_room - as another run would; give_room - as when it ends, once threads wait for it. */
+static void take_room(struct rechunk_shared *s)
+{
+	s->assembling = s->run_bytes;
+}
+
+static void give_room(struct fx *f)
+{
+	struct rechunk *r = rechunk_of(f->s);
+	struct cache_stats stats = {.entries = 0};
+
+	while (stats.entries == 0)
+		cache_stats(r->made, &stats);
+	for (int i = 0; i < 200; i++) /* most of the others come, too */
+		(void)sched_yield();
+	(void)pthread_mutex_lock(&f->shared->lock);
+	f->shared->assembling = 0;
+	(void)pthread_cond_broadcast(&f->shared->freed);
+	(void)pthread_mutex_unlock(&f->shared->lock);
+}
+
+/* test_one_pass - threads that need chunks of one run at the same time share a pass. */
+static void test_one_pass(void **state)
+{
+	static const uint64_t shape[] = {40, 12, 10}, chunk[] = {1, 12, 10};
+
+	(void)state;
+	for (int k = 0; k < 50; k++) {
+		struct one_chunk x[6];
+		pthread_barrier_t start;
+		pthread_t t[6];
+		struct fx f;
+
+		cube(&f, shape, chunk);
+		/* decoded chunks of the source do not fit their part of it */
+		open_with(&f, 96000, "t=all,u=4,v=5");
+		take_room(f.shared);
+		(void)pthread_barrier_init(&start, NULL, ARRAY_LEN(t));
+		for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+			x[i] = (struct one_chunk){&f, &start, i};
+			assert_int_equal(pthread_create(&t[i], NULL, read_one, &x[i]), 0);
+		}
+		give_room(&f);
+		for (size_t i = 0; i < ARRAY_LEN(t); i++)
+			(void)pthread_join(t[i], NULL);
+		(void)pthread_barrier_destroy(&start);
+		assert_int_equal(atomic_load(&reads), 40);
+		end(&f);
+	}
+}
+
 /* ---- existing chunks ---- */
 
 static void expect_present(const struct fx *f, uint64_t n, bool there)
@@ -339,7 +452,7 @@ static void test_absent(void **state)
 	(void)state;
 	cube(&f, shape, chunk);
 	memset(f.m->absent[0], true, sizeof(f.m->absent[0]));
-	f.m->absent[0][3] = false; /* t is 6 or 7 */
+	f.m->absent[0][3] = false;     /* t is 6 or 7 */
 	open_with(&f, MIB, "t=4,u=2"); /* 3 by 3 chunks */
 	assert_int_equal(source_next(f.s, 0, 0, &next, NULL), 0);
 	assert_int_equal(next, 3);
@@ -350,6 +463,24 @@ static void test_absent(void **state)
 		expect_present(&f, n, n >= 3 && n < 6);
 	read_all(&f);
 	assert_int_equal(atomic_load(&reads), 1);
+	end(&f);
+}
+
+/* test_sparse - a new chunk over many inner chunks that do not exist costs those that do. */
+static void test_sparse(void **state)
+{
+	static const uint64_t shape[] = {100, 2, 2}, chunk[] = {1, 1, 1};
+	struct fx f;
+
+	(void)state;
+	cube(&f, shape, chunk);
+	memset(f.m->absent[0], true, sizeof(f.m->absent[0]));
+	f.m->absent[0][70] = f.m->absent[0][301] = false;
+	open_with(&f, MIB, "t=all,u=all,v=all");
+	atomic_store(&locates, 0);
+	read_all(&f);
+	assert_int_equal(atomic_load(&reads), 2);
+	assert_int_equal(atomic_load(&locates), 2);
 	end(&f);
 }
 
@@ -457,9 +588,10 @@ static void test_limits(void **state)
 	f.limits.keep_going = false;
 	f.limits.max_index_bytes = 64;
 	assert_int_equal(try_open(&f, MIB, "t=1", &e), -ERANGE);
-	assert_string_equal(e.msg, "-o rechunk: use larger lengths: array 'x' would have 3000 "
-				   "chunks, and the index of a variable holds 512 (a quarter of "
-				   "memory=)");
+	assert_string_equal(e.msg,
+			    "-o rechunk: use larger lengths: array 'x' would have 3000 "
+			    "chunks, and the index of a variable holds 512 (a quarter of "
+			    "memory=)");
 	rechunk_shared_free(f.shared);
 	/* products that do not fit 64 bits */
 	f.m->dims[0].unlimited = f.m->dims[1].unlimited = f.m->dims[2].unlimited = true;
@@ -559,12 +691,14 @@ static void test_strings(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_runs),	     cmocka_unit_test(test_elements),
-		cmocka_unit_test(test_decodes_once), cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_absent),	     cmocka_unit_test(test_unlisted),
-		cmocka_unit_test(test_damage),	     cmocka_unit_test(test_cancel),
-		cmocka_unit_test(test_limits),	     cmocka_unit_test(test_passes_through),
-		cmocka_unit_test(test_unlimited),    cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_runs),           cmocka_unit_test(test_elements),
+		cmocka_unit_test(test_any_shape),      cmocka_unit_test(test_one_pass),
+		cmocka_unit_test(test_decodes_once),   cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_absent),         cmocka_unit_test(test_sparse),
+		cmocka_unit_test(test_unlisted),       cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_cancel),         cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_passes_through), cmocka_unit_test(test_unlimited),
+		cmocka_unit_test(test_strings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
