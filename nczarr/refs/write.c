@@ -26,10 +26,10 @@ struct refs_write_walk {
 	uint64_t done, all; /* chunks */
 	uint64_t next;      /* value of done + at for the next report */
 	struct refs_ahead *ahead;
-	bool encode;        /* the address is a URL: keys are percent-encoded */
-	struct buf dir;     /* key of a group or array with '/' at its end, or "" */
-	struct buf text;    /* of a document, or an inline chunk */
-	struct buf key;     /* of an object, relative to the source's address */
+	bool encode;     /* the address is a URL: keys are percent-encoded */
+	struct buf dir;  /* key of a group or array with '/' at its end, or "" */
+	struct buf text; /* of a document, or an inline chunk */
+	struct buf key;  /* of an object, relative to the source's address */
 	struct buf url;
 };
 

@@ -62,6 +62,8 @@ void refs_ahead_free(struct refs_ahead *a);
 
 /* ---- write_set.c ---- */
 
+#define REFS_IDLE_MAX 16
+
 /* refs_set - write_set.c has the document, write_parquet.c the files next to it, write_table.c the
  * rows. */
 struct refs_set {
@@ -83,7 +85,8 @@ struct refs_set {
 	/* Parquet */
 	int dir_fd;
 	uint64_t records;
-	struct pq_writer *idle; /* lock: one that no thread uses; NULL */
+	struct pq_writer *idle[REFS_IDLE_MAX]; /* lock: n_idle that no thread uses */
+	size_t n_idle;          /* lock */
 	/* a table, of the thread with the turn */
 	struct pq_writer *rows;
 	uint64_t pending;    /* rows that are not written */
