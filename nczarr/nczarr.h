@@ -111,6 +111,9 @@ struct refs_options {
 				* array with such chunks is an error that names it */
 	uint64_t max_inline;   /* largest inline chunk, in bytes */
 	uint64_t records;      /* refs_parquet: references per file; 0: 100,000 */
+	/* of a source of many files: their number, threads that open them ahead, and how many may
+	 * be opened ahead; 0: none */
+	uint32_t files, threads, window;
 	/* progress - called now and then by the thread that writes: `done` of `all` chunks of the
 	 * grids were looked at. NULL: not. */
 	void (*progress)(void *arg, uint64_t done, uint64_t all);

@@ -32,6 +32,7 @@ struct pq_writer {
 	size_t n_columns;
 	ZSTD_CCtx *zstd;
 	struct buf page, packed, head, groups;
+	struct buf out; /* bytes of the file that are not written yet */
 	uint32_t n_groups;
 	uint64_t total; /* rows of all groups */
 	uint64_t at;    /* bytes of the file so far */
@@ -44,6 +45,7 @@ int pq_writer_new(const struct pq_field *fields, size_t n_fields, struct pq_writ
 
 	if (!w)
 		return err_nomem(e);
+	buf_init(&w->out, SIZE_MAX / 2);
 	for (size_t i = 0; i < 4; i++) /* lengths of pages are 31 bits */
 		buf_init((struct buf *[]){&w->page, &w->packed, &w->head, &w->groups}[i],
 			 INT32_MAX);
@@ -78,6 +80,7 @@ void pq_writer_free(struct pq_writer *w)
 	buf_release(&w->packed);
 	buf_release(&w->head);
 	buf_release(&w->groups);
+	buf_release(&w->out);
 	(void)ZSTD_freeCCtx(w->zstd);
 	free(w->columns);
 	free(w);
@@ -209,20 +212,28 @@ int pq_writer_null(struct pq_writer *w, size_t field, struct err *e)
 
 /* ---- pages ---- */
 
-static int put_out(struct pq_writer *w, int fd, const struct buf *b, struct err *e)
+/* put_out - append bytes to the file: to those that drain() writes. */
+static int put_out(struct pq_writer *w, const struct buf *b, struct err *e)
+{
+	if (!buf_ok(b))
+		return err_nomem(e);
+	buf_put(&w->out, b->data, b->len);
+	w->at += b->len;
+	return buf_ok(&w->out) ? 0 : err_nomem(e);
+}
+
+static int drain(struct pq_writer *w, int fd, struct err *e)
 {
 	size_t at = 0;
 
-	if (!buf_ok(b))
-		return err_nomem(e);
-	while (at < b->len) {
-		ssize_t n = write(fd, b->data + at, b->len - at);
+	while (at < w->out.len) {
+		ssize_t n = write(fd, w->out.data + at, w->out.len - at);
 
 		if (n < 0 && errno != EINTR)
 			return err_sys(e, errno, "cannot write the references");
 		at += n > 0 ? (size_t)n : 0;
 	}
-	w->at += b->len;
+	buf_clear(&w->out);
 	return 0;
 }
 
@@ -287,9 +298,8 @@ static void put_indexes(struct pq_writer *w, const struct column *c)
 }
 
 /* parquet_writer_put_page - w->page, compressed, with its header. */
-static int parquet_writer_put_page(struct pq_writer *w, int fd, const struct buf *page,
-				   int type, int encoding, uint64_t values, uint64_t *sum,
-				   struct err *e)
+static int parquet_writer_put_page(struct pq_writer *w, const struct buf *page, int type,
+				   int encoding, uint64_t values, uint64_t *sum, struct err *e)
 {
 	struct thrift_writer t = {.out = &w->head};
 	size_t bound = ZSTD_compressBound(page->len), n;
@@ -322,8 +332,8 @@ static int parquet_writer_put_page(struct pq_writer *w, int fd, const struct buf
 	thrift_write_end(&t, outer);
 	buf_putc(&w->head, THRIFT_STOP);
 	*sum += page->len + w->head.len;
-	rc = put_out(w, fd, &w->head, e);
-	return rc ? rc : put_out(w, fd, &w->packed, e);
+	rc = put_out(w, &w->head, e);
+	return rc ? rc : put_out(w, &w->packed, e);
 }
 
 /* ---- columns ---- */
@@ -366,15 +376,15 @@ static void put_ints(struct pq_writer *w, const struct column *c)
 			buf_put_le(&w->page, c->v[i] - optional, 8);
 }
 
-static int put_column(struct pq_writer *w, int fd, const struct column *c,
-		      struct thrift_writer *t, uint64_t *total, struct err *e)
+static int put_column(struct pq_writer *w, const struct column *c, struct thrift_writer *t,
+		      uint64_t *total, struct err *e)
 {
 	const bool dict = c->field->kind == PQ_TEXT && c->n_at > 0;
 	uint64_t from = w->at, data, sum = 0;
 	int rc = 0;
 
 	if (dict)
-		rc = parquet_writer_put_page(w, fd, &c->bytes, PQ_DICTIONARY_PAGE, PQ_PLAIN,
+		rc = parquet_writer_put_page(w, &c->bytes, PQ_DICTIONARY_PAGE, PQ_PLAIN,
 					     c->n_at, &sum, e);
 	data = w->at;
 	buf_clear(&w->page);
@@ -387,7 +397,7 @@ static int put_column(struct pq_writer *w, int fd, const struct column *c,
 	if (c->field->kind == PQ_RAW)
 		buf_put(&w->page, c->bytes.data, c->bytes.len);
 	if (rc == 0)
-		rc = parquet_writer_put_page(w, fd, &w->page, PQ_DATA_PAGE,
+		rc = parquet_writer_put_page(w, &w->page, PQ_DATA_PAGE,
 					     dict ? PQ_RLE_DICTIONARY : PQ_PLAIN, c->n, &sum,
 					     e);
 	put_meta(w, c, t, from, data, sum);
@@ -403,7 +413,8 @@ static void column_clear(struct column *c)
 		memset(c->table, 0, c->c_table * sizeof(*c->table));
 }
 
-int pq_writer_flush(struct pq_writer *w, int fd, struct err *e)
+/* put_group - append the pending rows as a row group. */
+static int put_group(struct pq_writer *w, struct err *e)
 {
 	struct thrift_writer t = {.out = &w->groups};
 	const size_t n = w->columns[0].n;
@@ -414,14 +425,14 @@ int pq_writer_flush(struct pq_writer *w, int fd, struct err *e)
 	if (w->at == 0) {
 		buf_init(&magic, 16);
 		buf_puts(&magic, PQ_MAGIC);
-		rc = put_out(w, fd, &magic, e);
+		rc = put_out(w, &magic, e);
 		buf_release(&magic);
 	}
 	if (rc || n == 0)
 		return rc;
 	thrift_write_list(&t, 1, THRIFT_STRUCT, (uint32_t)w->n_columns);
 	for (size_t i = 0; rc == 0 && i < w->n_columns; i++)
-		rc = put_column(w, fd, &w->columns[i], &t, &total, e);
+		rc = put_column(w, &w->columns[i], &t, &total, e);
 	thrift_write_int(&t, 2, THRIFT_I64, (int64_t)total);
 	thrift_write_int(&t, 3, THRIFT_I64, (int64_t)n);
 	buf_putc(&w->groups, THRIFT_STOP);
@@ -430,6 +441,13 @@ int pq_writer_flush(struct pq_writer *w, int fd, struct err *e)
 	for (size_t i = 0; i < w->n_columns; i++)
 		column_clear(&w->columns[i]);
 	return rc;
+}
+
+int pq_writer_flush(struct pq_writer *w, int fd, struct err *e)
+{
+	int rc = put_group(w, e);
+
+	return rc ? rc : drain(w, fd, e);
 }
 
 void pq_writer_mark(const struct pq_writer *w, struct pq_mark *ret)
@@ -477,7 +495,7 @@ static void put_schema(const struct pq_writer *w, struct thrift_writer *t)
 int pq_writer_end(struct pq_writer *w, int fd, struct err *e)
 {
 	struct thrift_writer t = {.out = &w->page};
-	int rc = pq_writer_flush(w, fd, e);
+	int rc = put_group(w, e);
 
 	if (rc)
 		return rc;
@@ -493,7 +511,9 @@ int pq_writer_end(struct pq_writer *w, int fd, struct err *e)
 	buf_puts(&w->page, PQ_MAGIC);
 	if (!buf_ok(&w->groups))
 		return err_nomem(e);
-	rc = put_out(w, fd, &w->page, e);
+	rc = put_out(w, &w->page, e);
+	if (rc == 0)
+		rc = drain(w, fd, e);
 	buf_clear(&w->groups);
 	w->n_groups = 0;
 	w->total = w->at = 0;

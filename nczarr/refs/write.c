@@ -25,10 +25,11 @@ struct refs_write_walk {
 	bool out_failed;    /* a function of `out` returned an error */
 	uint64_t done, all; /* chunks */
 	uint64_t next;      /* value of done + at for the next report */
-	bool encode;        /* the address is a URL: keys are percent-encoded */
-	struct buf dir;     /* key of a group or array with '/' at its end, or "" */
-	struct buf text;    /* of a document, or an inline chunk */
-	struct buf key;     /* of an object, relative to the source's address */
+	struct refs_ahead *ahead;
+	bool encode;     /* the address is a URL: keys are percent-encoded */
+	struct buf dir;  /* key of a group or array with '/' at its end, or "" */
+	struct buf text; /* of a document, or an inline chunk */
+	struct buf key;  /* of an object, relative to the source's address */
 	struct buf url;
 };
 
@@ -256,12 +257,16 @@ static void report(struct refs_write_walk *w, uint64_t at)
 static int refs_write_put_chunks(struct refs_write_walk *w, uint32_t array, struct err *e)
 {
 	const struct zr_grid *g = &w->shown->named[array];
+	const struct ds_array *a = &w->s->ds.arrays[array];
 	char name[ZR_KEY_MAX];
 	struct refs_chunk c;
 	int rc;
 
+	/* along another dimension than the first, chunks do not follow the order of the files */
+	refs_ahead_array(w->ahead, array, a->rank && a->grid[0] >= w->opts->files ? g->n : 0);
 	for (uint64_t at = 0; at < g->n; at++) {
 		report(w, at);
+		refs_ahead_at(w->ahead, at);
 		rc = zr_view_next(w->v, array, at, &at, e);
 		if (rc == -ENOENT)
 			return 0;
@@ -339,7 +344,9 @@ int refs_walk(struct source *s, struct view *v, const char *group,
 	buf_init(&w.text, SIZE_MAX / 2);
 	buf_init(&w.key, PATH_LONG);
 	buf_init(&w.url, PATH_LONG);
+	w.ahead = refs_ahead_new(v, opts);
 	rc = refs_write_put_all(&w, e);
+	refs_ahead_free(w.ahead);
 	*ret_out = w.out_failed;
 	buf_release(&w.dir);
 	buf_release(&w.text);

@@ -205,8 +205,7 @@ static int write_parquet_end_array(void *arg, struct err *e)
 static int take_writer(struct refs_set *set, struct pq_writer **ret, struct err *e)
 {
 	(void)pthread_mutex_lock(&set->lock);
-	*ret = set->idle;
-	set->idle = NULL;
+	*ret = set->n_idle ? set->idle[--set->n_idle] : NULL;
 	(void)pthread_mutex_unlock(&set->lock);
 	return *ret ? 0 : pq_writer_new(columns, ARRAY_LEN(columns), ret, e);
 }
@@ -214,8 +213,8 @@ static int take_writer(struct refs_set *set, struct pq_writer **ret, struct err 
 static void give_writer(struct refs_set *set, struct pq_writer *w)
 {
 	(void)pthread_mutex_lock(&set->lock);
-	if (!set->idle) {
-		set->idle = w;
+	if (set->n_idle < REFS_IDLE_MAX) {
+		set->idle[set->n_idle++] = w;
 		w = NULL;
 	}
 	(void)pthread_mutex_unlock(&set->lock);
@@ -311,7 +310,8 @@ void refs_set_parquet_release(struct refs_set *set)
 		(void)close(set->fd); /* it was synced */
 	if (set->dir_fd >= 0)
 		(void)close(set->dir_fd);
-	pq_writer_free(set->idle);
+	while (set->n_idle)
+		pq_writer_free(set->idle[--set->n_idle]);
 }
 
 int refs_parquet(struct source *s, struct view *v, const struct refs_options *opts,

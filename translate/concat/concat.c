@@ -168,6 +168,17 @@ const struct source_ops *concat_format(const struct source *s)
 		       : s->ops;
 }
 
+uint32_t concat_files(const struct source *s)
+{
+	return s->ops == &concat_source_ops
+		       ? (uint32_t)u64_min(((const struct concat *)(const void *)(
+						    (const char *)s -
+						    offsetof(struct concat, base)))
+						   ->n_members,
+					   UINT32_MAX)
+		       : 1;
+}
+
 static void concat_close_source(struct source *s)
 {
 	concat_free(concat_of(s));

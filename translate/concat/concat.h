@@ -43,6 +43,9 @@ int concat_open(const struct source_ops *const *formats, size_t n, const char *p
  * its own. Borrowed. */
 const struct source_ops *concat_format(const struct source *s);
 
+/* concat_files - the number of files of a concatenation; 1: of any other source. */
+uint32_t concat_files(const struct source *s);
+
 /* concat_folder - the directory in which a pattern is searched: the path before the first component
  * with a wildcard, or the directory itself. New string, free it; NULL if memory is short. */
 char *concat_folder(const char *pattern);

@@ -8,7 +8,6 @@
  * directory are left out: they only repeat other datasets. */
 #include <errno.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <string.h>
 
 #include "base/observe/log.h"
@@ -188,23 +187,10 @@ static void refs_dir_tick(void *arg)
 		      d->job->table->bytes(d->set));
 }
 
-/* refs_dir_threads - twice the processors: one thread waits while the process of its library
- * works. */
-static uint32_t refs_dir_threads(const struct refs_dir *d)
-{
-	const uint32_t given = d->job->setup->cfg->decode_threads;
-	cpu_set_t set;
-	uint32_t n = 1;
-
-	if (sched_getaffinity(0, sizeof(set), &set) == 0)
-		n = (uint32_t)CPU_COUNT(&set);
-	n = given ? given : 2 * n;
-	return d->list.n < n ? (uint32_t)d->list.n : n;
-}
-
 static int refs_dir_run(struct refs_dir *d, struct err *e)
 {
-	const struct workers w = {.n = refs_dir_threads(d),
+	const uint32_t threads = refs_threads(d->job->setup->cfg);
+	const struct workers w = {.n = (uint32_t)u64_min(d->list.n, threads),
 				  .room = 1,
 				  .lock = &d->lock,
 				  .tick = &d->tick,

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -120,6 +121,15 @@ static char *refs_address_of(const struct cfg *cfg, struct err *e)
 		       : r;
 }
 
+uint32_t refs_threads(const struct cfg *cfg)
+{
+	cpu_set_t set;
+
+	if (cfg->decode_threads)
+		return cfg->decode_threads;
+	return sched_getaffinity(0, sizeof(set), &set) < 0 ? 2 : 2 * (uint32_t)CPU_COUNT(&set);
+}
+
 /* ---- one dataset ---- */
 
 /* refs_shown - the progress of one dataset. */
@@ -157,6 +167,9 @@ static int refs_one(const struct refs_job *j, struct err *e)
 		rc = fs_open_quietly(j->setup, &d.source, &d.view, e);
 	if (rc < 0)
 		return rc;
+	d.files = concat_files(d.source);
+	d.threads = refs_threads(cfg);
+	d.window = cfg->open_datasets / 2;
 	rc = refs_open_output(j, &shown.set, &fd, e);
 	if (rc == 0) {
 		progress_begin(&shown.progress);

@@ -16,6 +16,7 @@ struct fs_refs_dataset {
 	const char *folder;  /* as in struct refs_options; NULL */
 	uint64_t number;     /* its position in the output */
 	const char *group;   /* of the output; "": the root */
+	uint32_t files, threads, window; /* as in struct refs_options */
 	/* as struct refs_options; NULL: not wanted */
 	void (*progress)(void *arg, uint64_t done, uint64_t all);
 	void *progress_arg;

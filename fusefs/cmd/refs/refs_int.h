@@ -26,6 +26,10 @@ int refs_open_output(const struct refs_job *j, struct refs_set **ret, int *ret_f
 int refs_close_output(const struct refs_job *j, struct refs_set *set, int fd,
 		      struct err *e) NZ_MUST_USE;
 
+/* refs_threads - threads that open files: twice the processors, as one waits while the process of
+ * its library works. */
+uint32_t refs_threads(const struct cfg *cfg);
+
 /* refs_directory - write references to all datasets below the source (directory.c). Returns 0, or a
  * negative errno. e without text: everything was logged. */
 int refs_directory(struct refs_job *j, struct err *e) NZ_MUST_USE;

@@ -429,6 +429,25 @@ def test_convert_and_refs(t):
     same(got, judged(files))
 
 
+def test_refs_of_many(t):
+    """More files than may be open: they are opened ahead by threads, and nothing else changes."""
+    d = folder(t)
+    files = [write(f"{d}/f{k:02}.nc", 8 * k, 8) for k in range(20)]
+    texts = []
+    for threads in 1, 2, 8:
+        status, out, err = t.run(t.binary, "refs", "-o", "concat=time,concat_index=none,inline",
+                                 "-o", f"open_datasets=6,decode_threads={threads}", d + "/*.nc")
+        assert status == 0, err
+        texts.append(out)
+    assert len(set(texts)) == 1
+    with open(t.path("all.json"), "w") as f:
+        f.write(texts[0])
+    import fsspec
+    got = xr.open_dataset(fsspec.get_mapper("reference://", fo=t.path("all.json")),
+                          engine="zarr", backend_kwargs=dict(consolidated=False)).load()
+    same(got, judged(files))
+
+
 # ---- refusing ----
 
 def test_refused(t):

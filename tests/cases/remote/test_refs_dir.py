@@ -4,7 +4,10 @@ each run, in JSON and in Parquet. A dataset that cannot have any is named, and l
 import glob
 import json
 import os
+import pty
+import re
 import shutil
+import subprocess
 import zipfile
 
 import h5py
@@ -216,3 +219,34 @@ def test_names(t):
         with open(t.path("one.json"), "w") as f:
             json.dump({k[len("good.h5/"):]: v for k, v in doc.items() if "/" in k}, f)
         t.call(by_fsspec, t.path("one.json"), top + "/good.h5")
+
+
+def on_terminal(t, *args):
+    leader, follower = pty.openpty()
+    p = subprocess.Popen([t.binary, "refs", *args], stdin=subprocess.DEVNULL, stdout=follower,
+                         stderr=follower, env={**os.environ, "TERM": "xterm"})
+    os.close(follower)
+    text = b""
+    try:
+        while piece := os.read(leader, 65536):
+            text += piece
+    except OSError:  # the other end is closed
+        pass
+    os.close(leader)
+    assert p.wait(60 * t.slow) == 0, text
+    return text.decode()
+
+
+def test_terminal(t):
+    """How far it is, on a terminal only; and a failure has a line of its own."""
+    os.mkdir(t.path("data"))
+    for i in range(3):
+        make_h5(t.path(f"data/{i}.h5"), i)
+    with open(t.path("data/bad.nc"), "w") as f:
+        f.write("CDF\1")
+    text = on_terminal(t, "-o", "unsupported=skip", t.path("data"), t.path("a.json"))
+    assert re.search(r"\r\[[=> ]{24}\] +\d+ %  \d+ datasets, ", text), text
+    assert re.search(r"(^|\n|\033\[K)nczarrfs: warning: left out: '[^']*/bad.nc'", text), text
+    assert text.rstrip().endswith("written"), text
+    text = on_terminal(t, t.path("data/1.h5"), t.path("b.json"))
+    assert re.search(r"\r\[[=> ]{24}\] +\d+ %  \d+ chunks, ", text), text

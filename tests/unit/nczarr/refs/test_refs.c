@@ -258,6 +258,46 @@ static void write_rows(int fd, uint64_t n, uint64_t group)
 	pq_writer_free(w);
 }
 
+/* Rows since a mark are forgotten, written or not. */
+static void test_back(void **state)
+{
+	FILE *one = tmpfile(), *two = tmpfile();
+	uint8_t first[4096], got[4096];
+	struct pq_writer *w;
+	struct pq_mark mark;
+	struct err e;
+	ssize_t n;
+
+	(void)state;
+	assert_true(one && two);
+	for (int undone = 0; undone < 2; undone++) {
+		int fd = fileno(undone ? two : one);
+
+		assert_int_equal(pq_writer_new(fields, ARRAY_LEN(fields), &w, &e), 0);
+		assert_int_equal(put_row(w, "first", 1, 2, NULL, 0), 0);
+		assert_int_equal(pq_writer_flush(w, fd, &e), 0);
+		pq_writer_mark(w, &mark);
+		for (int i = 0; undone && i < 2; i++) {
+			assert_int_equal(put_row(w, "undone", 3, 4, NULL, 0), 0);
+			if (i == 0)
+				assert_int_equal(pq_writer_flush(w, fd, &e), 0);
+		}
+		pq_writer_back(w, &mark);
+		assert_int_equal(ftruncate(fd, (off_t)mark.at), 0);
+		assert_int_equal(lseek(fd, 0, SEEK_END), (off_t)mark.at);
+		assert_int_equal(put_row(w, "last", 5, 6, NULL, 0), 0);
+		assert_int_equal(pq_writer_rows(w), 2);
+		assert_int_equal(pq_writer_end(w, fd, &e), 0);
+		pq_writer_free(w);
+	}
+	n = pread(fileno(one), first, sizeof(first), 0);
+	assert_true(n > 0);
+	assert_int_equal(pread(fileno(two), got, sizeof(got), 0), n);
+	assert_memory_equal(got, first, (size_t)n);
+	(void)fclose(one);
+	(void)fclose(two);
+}
+
 static void test_own(void **state)
 {
 	static const struct {
@@ -522,6 +562,7 @@ int main(void)
 		cmocka_unit_test(test_remote_version),
 		cmocka_unit_test(test_hybrid),
 		cmocka_unit_test(test_own),
+		cmocka_unit_test(test_back),
 		cmocka_unit_test(test_snappy),
 		cmocka_unit_test(test_reach),
 		cmocka_unit_test(test_changed),

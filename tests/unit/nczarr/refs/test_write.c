@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +16,7 @@
 #include <cmocka.h>
 
 #include "nczarr/nczarr.h"
+#include "nczarr/parquet/parquet.h"
 #include "translate/contract/view.h"
 
 static char top[] = "/tmp/refs_write.XXXXXX";
@@ -194,11 +196,157 @@ static void test_refused(void **state)
 			    "references can point to the chunks of a Zarr v2 store only");
 }
 
+/* adding - a dataset that is added by a thread. */
+struct adding {
+	struct refs_set *set;
+	uint64_t number;
+	const char *group;
+	struct refs_options opts;
+	struct err e;
+	int rc;
+};
+
+static void *add(void *arg)
+{
+	struct adding *a = arg;
+	struct source *s = opened("t");
+	struct view *v = shown(s, 2);
+
+	a->rc = refs_set_add(a->set, a->number, a->group, s, v, &a->opts, &a->e);
+	v->ops->close(v);
+	source_close(s);
+	return NULL;
+}
+
+static const struct refs_options anywhere = {
+	.address = "/x", .inlined = true, .max_inline = 1 << 20};
+
+static size_t count_of(const char *text, const char *what)
+{
+	size_t n = 0;
+
+	for (const char *p = strstr(text, what); p; p = strstr(p + 1, what))
+		n++;
+	return n;
+}
+
+/* Datasets appear in the order of their numbers, below groups that are stated once; one that fails
+ * leaves nothing. */
+static void test_set(void **state)
+{
+	struct refs_options alone = anywhere;
+	struct adding late = {.number = 3, .group = "b/c/two", .opts = anywhere}, one;
+	static char text[1 << 16];
+	struct refs_set *set;
+	struct err e = ERR_INIT;
+	pthread_t thread;
+	size_t n;
+	FILE *f;
+	int fd = open(path_of("set.json"), O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+	(void)state;
+	assert_int_equal(refs_set_json(fd, &set, &e), 0);
+	late.set = set;
+	assert_int_equal(pthread_create(&thread, NULL, add, &late), 0);
+	one = (struct adding){.set = set, .number = 0, .group = "b/one", .opts = anywhere};
+	(void)add(&one);
+	assert_int_equal(one.rc, 0);
+	alone.inlined = false;
+	one = (struct adding){.set = set, .number = 1, .group = "bad", .opts = alone};
+	(void)add(&one);
+	assert_int_equal(one.rc, -EOPNOTSUPP);
+	refs_set_pass(set, 2);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(late.rc, 0);
+	for (size_t i = 0; i < 2; i++) {
+		one = (struct adding){.set = set,
+				      .number = 4 + i,
+				      .group = i ? "b/\xff" : "b/.zarray/x",
+				      .opts = anywhere};
+		(void)add(&one);
+		assert_int_equal(one.rc, -EINVAL);
+	}
+	assert_int_equal(refs_set_broken(set, NULL), 0);
+	assert_int_equal(refs_set_end(set, &e), 0);
+	refs_set_free(set);
+	assert_int_equal(close(fd), 0);
+	f = fopen(path_of("set.json"), "rb");
+	n = fread(text, 1, sizeof(text) - 1, f);
+	text[n] = '\0';
+	assert_int_equal(fclose(f), 0);
+	assert_ptr_equal(strstr(text, "{\"version\": 1, \"refs\": {\n\".zgroup\": "), text);
+	assert_int_equal(count_of(text, "\n\"b/.zgroup\": "), 1);
+	assert_int_equal(count_of(text, "\n\"b/c/.zgroup\": "), 1);
+	assert_int_equal(count_of(text, "bad"), 0);
+	assert_int_equal(count_of(text, "zmetadata"), 0);
+	assert_true(strstr(text, "\"b/one/w/0.0\"") < strstr(text, "\"b/c/two/v/1\""));
+	chunk_is("set.json", 1, 0, (const int16_t[]){1, 2, 3, 4});
+}
+
+/* A writer that cannot write any more says so to all that follow. */
+static void test_broken(void **state)
+{
+	struct adding one = {.number = 0, .group = "a", .opts = anywhere};
+	struct err e = ERR_INIT;
+	struct refs_set *set;
+	int fd = open("/dev/full", O_WRONLY);
+
+	(void)state;
+	if (fd < 0)
+		skip();
+	assert_int_equal(refs_set_json(fd, &set, &e), -ENOSPC);
+	assert_int_equal(refs_set_table(fd, &set, &e), 0);
+	one.set = set;
+	(void)add(&one); /* its rows wait */
+	assert_int_equal(one.rc, 0);
+	assert_int_equal(refs_set_end(set, &e), -ENOSPC);
+	refs_set_free(set);
+	assert_int_equal(close(fd), 0);
+}
+
+/* A table: what a row has, and what is null. */
+static void test_table(void **state)
+{
+	static const struct pq_want want[] = {
+		{"dataset", false}, {"url", false}, {"offset", true}, {"data", false}};
+	struct adding one = {.number = 0, .group = "a/one", .opts = anywhere};
+	static uint8_t file[1 << 16];
+	struct refs_set *set;
+	struct pq_table t;
+	struct err e = ERR_INIT;
+	size_t n;
+	FILE *f;
+	int fd = open(path_of("t.parquet"), O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+	(void)state;
+	assert_int_equal(refs_set_table(fd, &set, &e), 0);
+	one.set = set;
+	(void)add(&one);
+	assert_int_equal(one.rc, 0);
+	assert_int_equal(refs_set_end(set, &e), 0);
+	refs_set_free(set);
+	assert_int_equal(close(fd), 0);
+	f = fopen(path_of("t.parquet"), "rb");
+	n = fread(file, 1, sizeof(file), f);
+	assert_int_equal(fclose(f), 0);
+	if (pq_read(file, n, want, ARRAY_LEN(want), 1 << 20, &t, &e) < 0)
+		fail_msg("%s", e.msg);
+	assert_int_equal(t.n, 2); /* v/1, the whole object; w/0.0, inline */
+	assert_string_equal(t.columns[0].bytes.data + t.columns[0].at[1], "a/one");
+	assert_string_equal(t.columns[1].bytes.data + t.columns[1].at[0], "/x/v/1");
+	assert_true(!t.columns[1].nulls[0] && t.columns[1].nulls[1]);
+	assert_true(t.columns[2].nulls[0] && t.columns[2].nulls[1]);
+	assert_true(t.columns[3].nulls[0] && !t.columns[3].nulls[1]);
+	assert_int_equal(t.columns[3].len[1], 8);
+	pq_table_release(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_json),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_json),  cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_set),   cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_table),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* write_ahead.c - opens the files of a source of many files ahead of the walk, by several threads:
+ * each file is opened by a process of its library, for which the walk alone would wait.
+ *
+ * The threads ask for the location of one chunk in each stretch of an array, which opens its file.
+ * Answers and errors are dropped: the walk asks again. */
+#include "nczarr/refs/write_int.h"
+
+#define AHEAD_THREADS 16
+
+struct refs_ahead {
+	struct view *v;
+	uint32_t files, window; /* of the source; that may be opened ahead */
+	pthread_t threads[AHEAD_THREADS];
+	uint32_t n_threads;
+	pthread_mutex_t lock; /* of the fields below */
+	pthread_cond_t moved;
+	bool over;
+	uint32_t array;
+	uint64_t n;      /* chunks of the array; 0: there is none */
+	uint64_t stride; /* chunks of a file, about */
+	uint64_t at;     /* the walk's chunk, in strides */
+	uint64_t next;   /* the next stretch */
+};
+
+/* take_stretch - wait for the next stretch. Returns false at the end. */
+static bool take_stretch(struct refs_ahead *a, uint32_t *ret_array, uint64_t *ret_chunk)
+{
+	bool taken = false;
+
+	(void)pthread_mutex_lock(&a->lock);
+	while (!a->over && (a->next * a->stride >= a->n || a->next >= a->at + a->window))
+		(void)pthread_cond_wait(&a->moved, &a->lock);
+	if (!a->over) {
+		*ret_array = a->array;
+		*ret_chunk = a->next++ * a->stride;
+		taken = true;
+	}
+	(void)pthread_mutex_unlock(&a->lock);
+	return taken;
+}
+
+static void *ahead_run(void *arg)
+{
+	struct refs_ahead *a = arg;
+	uint32_t array;
+	uint64_t chunk;
+
+	while (take_stretch(a, &array, &chunk)) {
+		struct chunk_ref ref;
+
+		if (zr_view_stored(a->v, array, chunk, &ref, NULL) < 0)
+			continue; /* the walk reports it */
+	}
+	return NULL;
+}
+
+struct refs_ahead *refs_ahead_new(struct view *v, const struct refs_options *opts)
+{
+	struct refs_ahead *a;
+
+	if (opts->files < 2 || opts->threads < 2 || opts->window < 2)
+		return NULL;
+	a = alloc_array(1, sizeof(*a));
+	if (!a)
+		return NULL;
+	*a = (struct refs_ahead){.v = v, .files = opts->files, .window = opts->window};
+	(void)pthread_mutex_init(&a->lock, NULL); /* cannot fail without attributes */
+	(void)pthread_cond_init(&a->moved, NULL);
+	while (a->n_threads < opts->threads && a->n_threads < AHEAD_THREADS &&
+	       pthread_create(&a->threads[a->n_threads], NULL, ahead_run, a) == 0)
+		a->n_threads++;
+	return a;
+}
+
+void refs_ahead_array(struct refs_ahead *a, uint32_t array, uint64_t n)
+{
+	if (!a)
+		return;
+	(void)pthread_mutex_lock(&a->lock);
+	a->array = array;
+	a->stride = n / a->files + (n % a->files != 0);
+	a->n = n;
+	a->at = a->next = 0;
+	(void)pthread_cond_broadcast(&a->moved);
+	(void)pthread_mutex_unlock(&a->lock);
+}
+
+void refs_ahead_at(struct refs_ahead *a, uint64_t chunk)
+{
+	if (!a || a->n == 0 || chunk / a->stride == a->at)
+		return; /* only this thread writes n, stride and at */
+	(void)pthread_mutex_lock(&a->lock);
+	a->at = chunk / a->stride;
+	a->next = u64_max(a->next, a->at);
+	(void)pthread_cond_broadcast(&a->moved);
+	(void)pthread_mutex_unlock(&a->lock);
+}
+
+void refs_ahead_free(struct refs_ahead *a)
+{
+	if (!a)
+		return;
+	(void)pthread_mutex_lock(&a->lock);
+	a->over = true;
+	(void)pthread_cond_broadcast(&a->moved);
+	(void)pthread_mutex_unlock(&a->lock);
+	for (uint32_t i = 0; i < a->n_threads; i++)
+		(void)pthread_join(a->threads[i], NULL);
+	(void)pthread_cond_destroy(&a->moved);
+	(void)pthread_mutex_destroy(&a->lock);
+	free(a);
+}
