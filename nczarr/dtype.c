@@ -3,6 +3,8 @@
  *
  * Both versions share three constructors: numbers, times and structures. A structure is presented
  * packed; if the stored one has gaps, the moves map its fields. */
+#include "nczarr/dtype.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +12,6 @@
 
 #include "base/core/endian.h"
 #include "base/core/str.h"
-#include "nczarr/dtype.h"
 #include "nczarr/source/array_metadata.h"
 
 #define ELEMENT_MAX ((uint32_t)1 << 20) /* bytes of one element */

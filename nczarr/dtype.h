@@ -23,8 +23,8 @@ bool zr_dtype_number(const struct zr_dtype_parts *t, struct dtype *ret);
 /* zr_dtype_letter - numpy's letter of a kind of elements with a fixed size. */
 char zr_dtype_letter(enum dt_kind kind);
 
-/* zr_dtype_name3 - the data_type of a simple type, as all readers of Zarr v3 know it; NULL: none. An
- * unknown type breaks more than its array: zarr-python opens no group with it in consolidated
+/* zr_dtype_name3 - the data_type of a simple type, as all readers of Zarr v3 know it; NULL: none.
+ * An unknown type breaks more than its array: zarr-python opens no group with it in consolidated
  * metadata. */
 const char *zr_dtype_name3(const struct dtype *t);
 

@@ -397,7 +397,7 @@ static int journal_drop(struct zs_remote *f, const struct moved *m, struct err *
 	return journal_note(f, again ? ZS_REMOVE_FIRST : ZS_DROP, 0, m->key, e);
 }
 
-/* needs_version - whether a step overwrites a document: not in a directory that is removed first. */
+/* needs_version - whether a step overwrites a document: none in a directory removed first. */
 static bool needs_version(const struct zs_remote *f, const struct gathered *x)
 {
 	if (x->op != ZS_DOC && x->op != ZS_ROOT)

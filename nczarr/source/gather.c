@@ -289,7 +289,7 @@ int zr_load_item(struct zr_load *l, const json_t **d, struct zr_item *it, bool *
 	}
 	if (rc || !l->v1 || !types)
 		return rc;
-	/* merge the types of NCZarr's own object into the attributes, as later versions store them */
+	/* merge the types of NCZarr's object into the attributes, as later versions store them */
 	v = it->attrs ? json_copy(zr_mutable(it->attrs)) : json_object();
 	it->attrs = v;
 	rc = gather_own(l->t, v, e);
@@ -425,9 +425,9 @@ static int load_v2(struct zr_load *l, const struct zr_todo *root, const struct e
 	return rc < 0 ? rc : zr_walk(l, e);
 }
 
-/* gather_load_all - Zarr v3 first, as in readers of both; consolidated metadata before a walk. If the
- * service answers -EACCES for absent objects, absence cannot be proven: the source is then one that
- * cannot be listed. */
+/* gather_load_all - Zarr v3 first, as in readers of both; consolidated metadata before a walk. If
+ * the service answers -EACCES for absent objects, absence cannot be proven: the source is then one
+ * that cannot be listed. */
 static int gather_load_all(struct zr_load *l, struct err *e)
 {
 	struct zr_todo root = {.key = ""};

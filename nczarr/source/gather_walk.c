@@ -214,8 +214,8 @@ int zr_look_v3(struct zr_load *l, const struct zr_todo *d, const struct store_st
 	return rc;
 }
 
-/* look_group - a directory without .zarray: a group, or unknown. If directories cannot be listed, its
- * documents are requested by name. */
+/* look_group - a directory without .zarray: a group, or unknown. If directories cannot be listed,
+ * its documents are requested by name. */
 static int look_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
 {
 	const bool ask = l->s->base.unlisted;

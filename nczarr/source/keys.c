@@ -132,7 +132,7 @@ bool zr_objects_grid(const struct zr_meta *m, uint64_t *grid, uint64_t *per)
 	return true;
 }
 
-/* chunk_key - whether a name is that of an object of an array; emit all chunks of the model in it. */
+/* chunk_key - whether a name is an object of an array; emit all chunks of the model in it. */
 static bool chunk_key(struct zr_source *s, uint32_t array, const char *name,
 		      bool (*emit)(void *arg, uint32_t array, uint64_t linear), void *arg)
 {

@@ -150,8 +150,8 @@ void ds_array_path(const struct dataset *ds, uint32_t array, struct buf *b);
 const char *ds_array_path_text(const struct dataset *ds, uint32_t array, struct buf *b);
 void ds_group_path(const struct dataset *ds, uint32_t group, struct buf *b);
 
-/* ds_group_members - set the members of all groups, ascending, in ds->arena. The tables of ds and the
- * groups of their entries (DS_NONE: none) are set. Returns 0; -ERANGE; -ENOMEM. */
+/* ds_group_members - set the members of all groups, ascending, in ds->arena. The tables of ds and
+ * the groups of their entries (DS_NONE: none) are set. Returns 0; -ERANGE; -ENOMEM. */
 int ds_group_members(struct dataset *ds, struct err *e) NZ_MUST_USE;
 
 /* ds_array_finish - compute grid, n_chunks and chunk_bytes from shape, chunk and type, with
