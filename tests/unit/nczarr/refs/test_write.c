@@ -23,8 +23,8 @@ static char top[] = "/tmp/refs_write.XXXXXX";
 
 static const char *path_of(const char *name)
 {
-	static char path[2][200];
-	static int i;
+	static _Thread_local char path[2][200];
+	static _Thread_local int i;
 
 	i = !i;
 	(void)snprintf(path[i], sizeof(path[i]), "%s/%s", top, name);
