@@ -392,9 +392,7 @@ int main(int argc, char **argv)
 	files.user = user;
 	if (cfg_parse(argc, argv, &files, &cfg, &e) < 0) {
 		log_error("%s", e.msg);
-		return e.code == -EINVAL          ? EXIT_USAGE
-		       : cfg.command == CFG_CHECK ? CHECK_FAILED
-						  : 1;
+		return e.code == -EINVAL ? EXIT_USAGE : cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
 	}
 	if (cfg.note)
 		log_warn("%s", cfg.note);

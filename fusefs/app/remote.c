@@ -53,8 +53,7 @@ static int app_remote_get(const struct cfg *cfg, struct remote **ret, struct err
 	int rc = 0;
 
 	if (the.owner != getpid())
-		the.remote =
-			NULL; /* created by a parent process: its thread does not exist here */
+		the.remote = NULL; /* created by a parent process: its thread does not exist here */
 	if (!the.remote)
 		rc = remote_new(&opts, &the.remote, e);
 	the.owner = getpid();

@@ -19,7 +19,8 @@
 bool print_part(struct buf *text)
 {
 	bool ok = buf_ok(text) &&
-		  (text->len == 0 || fwrite(text->data, 1, text->len, stdout) == text->len) &&
+		  (text->len == 0 ||
+		   fwrite(text->data, 1, text->len, stdout) == text->len) &&
 		  fflush(stdout) == 0;
 
 	buf_clear(text);

@@ -35,7 +35,7 @@ struct status {
 	uid_t owner;
 	int64_t since; /* clock_ms */
 	pthread_mutex_t lock;
-	uint64_t last_id;                       /* lock */
+	uint64_t last_id;         /* lock */
 	struct daemon_status_answer kept[KEPT]; /* lock */
 };
 

@@ -68,8 +68,7 @@ static int put_about(struct ask *a, struct epoch *ep, struct buf *out, struct er
 	str_put_member(out, "source", a->s->setup->cfg->shown);
 	str_put_member(out, "version", NCZARRFS_VERSION);
 	str_put_member(out, "format",
-		       ep->source && ep->source->ds.format ? ep->source->ds.format
-							   : "directory");
+		       ep->source && ep->source->ds.format ? ep->source->ds.format : "directory");
 	buf_printf(out, ", \"zarr\": %d, \"epoch\": %" PRIu64 ", \"notes\": [", format,
 		   ep->number);
 	for (uint32_t i = 0; ep->source && i < ep->source->ds.n_notes && i < 20; i++) {
@@ -157,12 +156,10 @@ static int http_api_put_chunks(struct ask *a, struct epoch *ep, struct buf *out,
 	int rc;
 
 	if (!path || (text && str_u64(text, strlen(text), UINT64_MAX, &from) < 0))
-		return err_set(e, -EINVAL,
-			       "the query must be ?array=PATH or "
-			       "?array=PATH&from=CHUNK");
+		return err_set(e, -EINVAL, "the query must be ?array=PATH or "
+					   "?array=PATH&from=CHUNK");
 	if (!s)
-		return err_set(e, -ENOENT,
-			       "chunks are listed only if a single dataset is served");
+		return err_set(e, -ENOENT, "chunks are listed only if a single dataset is served");
 	rc = http_api_find_array(&s->ds, path, &i, e);
 	if (rc < 0)
 		return rc;
@@ -174,8 +171,7 @@ static int http_api_put_chunks(struct ask *a, struct epoch *ep, struct buf *out,
 		   array->n_chunks, from, s->unlisted ? "true" : "false");
 	if (!s->unlisted)
 		return put_sizes(s, i, from, out, e);
-	buf_puts(out,
-		 "\"sizes\": []}\n"); /* each size would cost a request to a remote server */
+	buf_puts(out, "\"sizes\": []}\n"); /* each size would cost a request to a remote server */
 	return 0;
 }
 

@@ -9,7 +9,7 @@
 #include "base/os/url.h"
 
 enum {
-	ROOM = 64 << 10,              /* bytes of a page that are generated at a time */
+	ROOM = 64 << 10,     /* bytes of a page that are generated at a time */
 	ROOM_MAX = ROOM + (16 << 10), /* with the entry that exceeds ROOM */
 };
 

@@ -16,8 +16,8 @@
 #include "base/observe/metrics.h"
 
 enum {
-	PIECE = 1 << 20,   /* bytes per read */
-	BLOCK = 256 << 10, /* bytes per send */
+	PIECE = 1 << 20,     /* bytes per read */
+	BLOCK = 256 << 10,   /* bytes per send */
 };
 
 /* Finding. */
@@ -123,7 +123,7 @@ struct http_file_body {
 	uint64_t have_at;    /* start of the bytes in room, from first on */
 	size_t have;         /* bytes in room */
 	size_t cap;
-	uint8_t *room; /* owned */
+	uint8_t *room;       /* owned */
 };
 
 static void body_free(void *arg)

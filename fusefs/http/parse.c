@@ -200,9 +200,8 @@ bool http_host_ok(const char *header, const char *bound)
 
 const char *http_type(const char *name)
 {
-	static const char *const documents[] = {".zgroup",    ".zarray",  ".zattrs",
-						".zmetadata", ".nczarr",  ".nczgroup",
-						".nczattr",   ".nczarray"};
+	static const char *const documents[] = {".zgroup", ".zarray",   ".zattrs", ".zmetadata",
+						".nczarr", ".nczgroup", ".nczattr", ".nczarray"};
 
 	for (size_t i = 0; i < ARRAY_LEN(documents); i++)
 		if (strcmp(name, documents[i]) == 0)

@@ -30,9 +30,8 @@ static struct MHD_Response *route_common(const struct ask *a, struct MHD_Respons
 		{"X-Content-Type-Options", "nosniff"},
 		{"Referrer-Policy", "no-referrer"},
 	};
-	static const char policy[] =
-		"default-src 'self'; img-src 'self' data:; object-src 'none'; "
-		"base-uri 'none'; frame-ancestors 'none'; form-action 'none'";
+	static const char policy[] = "default-src 'self'; img-src 'self' data:; object-src 'none'; "
+				     "base-uri 'none'; frame-ancestors 'none'; form-action 'none'";
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
 		r = serve_header(r, all[i][0], all[i][1]);
@@ -200,8 +199,8 @@ static int preflight(struct ask *a, struct err *e)
 static int not_allowed(struct ask *a, struct err *e)
 {
 	static char text[] = "this server is read-only\n";
-	struct MHD_Response *r =
-		MHD_create_response_from_buffer(sizeof(text) - 1, text, MHD_RESPMEM_PERSISTENT);
+	struct MHD_Response *r = MHD_create_response_from_buffer(sizeof(text) - 1, text,
+								 MHD_RESPMEM_PERSISTENT);
 
 	r = serve_header(r, "Allow", METHODS);
 	return serve_queue(a, MHD_HTTP_METHOD_NOT_ALLOWED,

@@ -24,8 +24,8 @@
 
 enum {
 	PORT = 8080,
-	PORTS = 100,     /* number of ports to try, unless the user chose one */
-	THREADS_MIN = 8, /* most of the time they wait for a disk or a network */
+	PORTS = 100,          /* number of ports to try, unless the user chose one */
+	THREADS_MIN = 8,      /* most of the time they wait for a disk or a network */
 	THREADS_MAX = 32,
 	CONNECTIONS = 512,
 	CONNECTION_MEMORY = 64 << 10, /* bytes for a request's headers and for pieces */
@@ -136,7 +136,7 @@ static int start_listening(struct serve *s, struct err *e)
 	if (s->fd == -EADDRINUSE)
 		return err_set(e, s->fd,
 			       "'%s' port %" PRIu64 "%s: in use: choose another port with -p "
-			       "PORT, or use -p 0 for a free port",
+						    "PORT, or use -p 0 for a free port",
 			       cfg->serve.bind ? cfg->serve.bind : "127.0.0.1", port,
 			       text ? "" : " and the ports after it");
 	if (s->fd < 0)
@@ -174,8 +174,8 @@ static unsigned int n_threads(void)
 static int start_daemon(struct serve *s, struct err *e)
 {
 	s->daemon = MHD_start_daemon(
-		MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ERROR_LOG, 0, NULL, NULL, serve_request,
-		s, MHD_OPTION_EXTERNAL_LOGGER, log_http, NULL, MHD_OPTION_LISTEN_SOCKET, s->fd,
+		MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ERROR_LOG, 0, NULL, NULL, serve_request, s,
+		MHD_OPTION_EXTERNAL_LOGGER, log_http, NULL, MHD_OPTION_LISTEN_SOCKET, s->fd,
 		MHD_OPTION_THREAD_POOL_SIZE, n_threads(), MHD_OPTION_CONNECTION_LIMIT,
 		(unsigned int)CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 		(size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT,
@@ -223,14 +223,14 @@ static int say_where(const struct serve *s)
 
 	if (!s->loopback)
 		log_warn("every user who can reach '%s' port %u can read "
-			 "'%s'",
-			 s->address, s->port, s->setup->cfg->shown);
+			 "'%s'", s->address, s->port,
+			 s->setup->cfg->shown);
 	buf_init(&text, 1 << 16);
 	/* programs search for "Zarr URL: " */
 	for (int i = 0; i < 2; i++)
-		buf_printf(&text, "%s http://%s%s%s:%u/%s\n",
-			   i ? "Zarr URL:" : "Browser: ", v6 && !all ? "[" : "", host,
-			   v6 && !all ? "]" : "", s->port, i ? "data/" : "");
+		buf_printf(&text, "%s http://%s%s%s:%u/%s\n", i ? "Zarr URL:" : "Browser: ",
+			   v6 && !all ? "[" : "", host, v6 && !all ? "]" : "", s->port,
+			   i ? "data/" : "");
 	buf_puts(&text, "Press Ctrl-C to stop.\n");
 	return print_text(&text);
 }

@@ -19,10 +19,10 @@
 /* mirror_handle - an open file. */
 struct mirror_handle {
 	struct list_link link; /* under the mirror's lock */
-	struct slot *slot;     /* NULL: a real file */
-	uint64_t fh;           /* of the slot's view */
-	int fd;                /* of a real file; owned */
-	uint64_t id;           /* of a real file */
+	struct slot *slot; /* NULL: a real file */
+	uint64_t fh;       /* of the slot's view */
+	int fd;            /* of a real file; owned */
+	uint64_t id;       /* of a real file */
 	bool writes;
 	_Atomic bool wrote;
 };

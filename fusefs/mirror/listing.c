@@ -20,7 +20,7 @@
 #define NAMES_MAX ((size_t)256 << 20) /* bytes of names in one directory */
 #define KEPT_MAX ((size_t)64 << 20)   /* of all listings except the newest */
 #define SKIP_BYTES (NAME_BYTES + 40)
-#define COOKIE_SHIFT 11                  /* the hash has 53 bits: space for a few equal ones */
+#define COOKIE_SHIFT 11               /* the hash has 53 bits: space for a few equal ones */
 #define COOKIE_OTHER ((uint64_t)1 << 53) /* converted views come after all real entries */
 
 struct mirror_listing_entry {
@@ -42,7 +42,7 @@ struct mirror_listing {
 	struct mirror_skip *skips;
 	size_t n_skips, cap_skips;
 	bool pairs; /* a dataset in it has a converted view */
-	dev_t dev;  /* of the directory */
+	dev_t dev; /* of the directory */
 	ino_t ino;
 	uint32_t holders; /* lock: users of the listing, including the table */
 	uint64_t used;    /* lock */
@@ -501,12 +501,12 @@ static int mirror_listing_begin(struct mirror *m, const struct where *dir, uint6
 
 struct mirror_walk {
 	struct mirror_listing *l; /* held */
-	uint64_t dir;             /* the directory's id */
-	pid_t process;            /* the process of the listing */
-	pid_t threads[2];         /* that listed, that removed last */
-	pid_t *gone;     /* by entry: the process that removed its dataset; NULL: none yet */
-	uint64_t base;   /* first id of the entries; valid if gone is set */
-	int64_t last_ms; /* time of the last removal, or of the listing */
+	uint64_t dir;      /* the directory's id */
+	pid_t process;     /* the process of the listing */
+	pid_t threads[2];  /* that listed, that removed last */
+	pid_t *gone;       /* by entry: the process that removed its dataset; NULL: none yet */
+	uint64_t base;     /* first id of the entries; valid if gone is set */
+	int64_t last_ms;   /* time of the last removal, or of the listing */
 };
 
 _Thread_local pid_t mirror_caller;
@@ -785,8 +785,7 @@ int real_list(struct mirror *m, uint64_t id, uint64_t cookie, view_emit *emit, v
 	int rc = real_where(m, id, &dir, e);
 
 	if (rc)
-		return rc == -ESTALE && walk_gone_id(m, id, false, &a, NULL) && a.is_dir ? 0
-											 : rc;
+		return rc == -ESTALE && walk_gone_id(m, id, false, &a, NULL) && a.is_dir ? 0 : rc;
 	rc = mirror_listing_begin(m, &dir, cookie, &l, e);
 	if (rc)
 		return rc;

@@ -343,8 +343,7 @@ static int leave_both(struct mirror *m, const struct where *dir, const char *nam
 
 	if (!from || !over)
 		return err_nomem(e);
-	(void)slots_flush_below(m, over,
-				NULL); /* it is replaced even if a program has it open */
+	(void)slots_flush_below(m, over, NULL); /* it is replaced even if a program has it open */
 	return slots_flush_below(m, from, e);
 }
 
@@ -524,9 +523,8 @@ static int remove_at(int fd, const char *name, struct err *e)
 		return err_sys(e, errno, "'%s'", name);
 	remove_beneath(fd, gone);
 	if (fstatat(fd, gone, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return err_set(e, -EIO,
-			       "'%s': some of it could not be removed and remains as "
-			       "'%s'",
+		return err_set(e, -EIO, "'%s': some of it could not be removed and remains as "
+					"'%s'",
 			       name, gone);
 	return 0;
 }

@@ -30,9 +30,9 @@ enum {
 	SETTLE_MS = 50,     /* a file is opened after it did not change for this time */
 	SETTLE_ROUNDS = 40, /* checks before it is opened even if it still changes */
 	TREE_POLL_MS = 200, /* shortest time between two polls of a directory */
-	RETRY_MS = 1000,    /* until a failure that may be transient is tried again */
-	RETRY_TIMES = 10,   /* or the time that opening took, times this, if that is more */
-	OPEN_ROUNDS = 3,    /* fewest further attempts at a file that changes meanwhile ... */
+	RETRY_MS = 1000,  /* until a failure that may be transient is tried again */
+	RETRY_TIMES = 10, /* or the time that opening took, times this, if that is more */
+	OPEN_ROUNDS = 3,  /* fewest further attempts at a file that changes meanwhile ... */
 	/* ... and the time for them; longest wait of a request for a new epoch */
 	WAIT_SECONDS = 10,
 };
@@ -57,14 +57,14 @@ struct epochs {
 	void *changed_arg;
 
 	pthread_mutex_t lock;
-	pthread_cond_t moved;   /* state changed, or the last request of `now` ended */
-	enum epoch_state state; /* lock */
-	struct epoch *now;      /* lock; NULL in OPENING and BROKEN */
-	struct epoch *past;     /* lock; the previous epoch, until a new one is opened */
-	bool telling;           /* lock: the kernel is being notified; no request may wait */
-	bool stopping;          /* lock: the watcher ends, and no source is opened any more */
-	struct stat last;       /* lock: stat of the source when last opened */
-	bool used;              /* lock: a request came since the last check */
+	pthread_cond_t moved;    /* state changed, or the last request of `now` ended */
+	enum epoch_state state;  /* lock */
+	struct epoch *now;       /* lock; NULL in OPENING and BROKEN */
+	struct epoch *past;      /* lock; the previous epoch, until a new one is opened */
+	bool telling;            /* lock: the kernel is being notified; no request may wait */
+	bool stopping;           /* lock: the watcher ends, and no source is opened any more */
+	struct stat last;        /* lock: stat of the source when last opened */
+	bool used;               /* lock: a request came since the last check */
 
 	/* References that the kernel holds to inodes of epochs whose low 10 bits are the index. */
 	_Atomic int64_t reported[EPOCHS_EPOCHS];
@@ -340,9 +340,8 @@ static void watch_file(struct epochs *l)
 	if (l->watch_fd < 0 || l->remote)
 		return;
 	if (l->file_wd >= 0)
-		(void)inotify_rm_watch(
-			l->watch_fd,
-			l->file_wd); /* fails if the inode does not exist any more */
+		(void)inotify_rm_watch(l->watch_fd,
+				       l->file_wd); /* fails if the inode does not exist any more */
 	/* a directory reports changes of its own entries only; they are a hint, not a proof */
 	l->file_wd = inotify_add_watch(l->watch_fd, l->path,
 				       IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_DELETE_SELF |

@@ -22,8 +22,8 @@
 #include "fusefs/mirror/view.h"
 #include "fusefs/daemon/status.h"
 
-#define TIMEOUT 3600.0     /* seconds: the kernel is notified of every change */
-#define VOLATILE_ATTRS 1.0 /* seconds: the kernel is not notified of changes */
+#define TIMEOUT 3600.0 /* seconds: the kernel is notified of every change */
+#define VOLATILE_ATTRS 1.0                   /* seconds: the kernel is not notified of changes */
 #define UNCACHED_BYTES ((uint64_t)256 << 10) /* smaller files gain nothing */
 #define BLOCK_SIZE 131072                    /* st_blksize: the kernel's readahead */
 #define LINK_MAX_BYTES 4097                  /* a link's target and its NUL */
@@ -552,7 +552,7 @@ struct readdir_listing {
 	uint64_t tag; /* upper bits of offsets */
 	bool plus;
 	int64_t reported; /* entries for which the kernel gets an inode */
-	bool overflow;    /* a cookie that does not fit */
+	bool overflow; /* a cookie that does not fit */
 };
 
 /* read_ops_add - append one entry; false if the buffer is full. off: without the tag. */

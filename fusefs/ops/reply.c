@@ -79,8 +79,7 @@ void reply_log(struct fs *fs, const struct err *e)
 	const char *text = e->msg, *path = fs->path ? fs->path : "";
 	const bool once = e->code == -EOPNOTSUPP;
 	/* errors of a mirror's files begin with their paths */
-	const bool named =
-		!*path || (*text == '\'' && strncmp(text + 1, path, strlen(path)) == 0);
+	const bool named = !*path || (*text == '\'' && strncmp(text + 1, path, strlen(path)) == 0);
 	bool put;
 
 	if (!text[0])

@@ -82,9 +82,8 @@ static void write_ops_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_i
 	} else {
 		set_file(&h, fi);
 		if (fuse_reply_open(req, fi) == -ENOENT)
-			write_ops_release(
-				&c, live_id(ino),
-				h.fh); /* interrupted: the program has no descriptor */
+			write_ops_release(&c, live_id(ino),
+					  h.fh); /* interrupted: the program has no descriptor */
 	}
 	call_end(&c);
 }
@@ -221,7 +220,8 @@ static int same_owner(struct call *c, const struct stat *want, int to_set,
 	if ((!(to_set & FUSE_SET_ATTR_UID) || want->st_uid == is->st_uid) &&
 	    (!(to_set & FUSE_SET_ATTR_GID) || want->st_gid == is->st_gid))
 		return 0;
-	return err_set(&c->e, -EPERM, "the owner of a file in a mount cannot be changed");
+	return err_set(&c->e, -EPERM,
+		       "the owner of a file in a mount cannot be changed");
 }
 
 static void attributes_to_set(const struct stat *want, int to_set, struct view_set *ret)

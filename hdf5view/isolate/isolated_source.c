@@ -16,7 +16,7 @@
 
 #define ISOLATED_BASE                                                                          \
 	((uint64_t)2 << 30) /* address space: the library's own, and strings of a GiB */
-#define PLACE_TRIES 3       /* addresses to try: one may be in use in the other process */
+#define PLACE_TRIES 3 /* addresses to try: one may be in use in the other process */
 
 static uint8_t *arena_of(struct isolated_model *m)
 {

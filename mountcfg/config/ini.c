@@ -77,8 +77,8 @@ static int config_ini_add_key(struct feed *f, const char *name, const char *valu
 	struct conf_key *grown, *k;
 
 	if (f->file->n == 0)
-		return config_ini_bad(
-			f, -EINVAL, "a key outside of any section: write [defaults] above it");
+		return config_ini_bad(f, -EINVAL,
+				      "a key outside of any section: write [defaults] above it");
 	s = &f->file->sections[f->file->n - 1];
 	grown = realloc(s->keys, (s->n_keys + 1) * sizeof(*grown));
 	if (!grown)
@@ -125,8 +125,8 @@ static int check_bytes(const char *path, const char *text, size_t n, struct err 
 			c == '\n' || (c == '\r' && (i + 1 == n || text[i + 1] == '\n'));
 
 		if ((c < ' ' && c != '\t' && !end) || c == 0x7f)
-			return err_set(e, -EINVAL, "%s:%u: byte 0x%02x: not a text file", path,
-				       line, c);
+			return err_set(e, -EINVAL, "%s:%u: byte 0x%02x: not a text file",
+				       path, line, c);
 		line += c == '\n';
 	}
 	return 0;
@@ -164,11 +164,11 @@ static int check_readers(const struct conf_file *f, const struct stat *st, struc
 	for (size_t i = 0; i < f->n; i++)
 		for (size_t k = 0; k < f->sections[i].n_keys; k++)
 			if (has_secret(f->sections[i].keys[k].value))
-				return err_set(e, -EACCES,
-					       "%s:%u: a password or a signature, in a file "
-					       "that others "
-					       "can read: run chmod 600 '%s'",
-					       f->path, f->sections[i].keys[k].line, f->path);
+				return err_set(
+					e, -EACCES,
+					"%s:%u: a password or a signature, in a file that others "
+					"can read: run chmod 600 '%s'",
+					f->path, f->sections[i].keys[k].line, f->path);
 	return 0;
 }
 
@@ -199,9 +199,8 @@ static int slurp(int fd, const char *path, const struct stat *st, char **ret, si
 	int rc;
 
 	if (st->st_size > CONF_FILE_MAX)
-		return err_set(e, -EFBIG,
-			       "%s: too large: a configuration file has at most %d "
-			       "bytes",
+		return err_set(e, -EFBIG, "%s: too large: a configuration file has at most %d "
+					  "bytes",
 			       path, CONF_FILE_MAX);
 	*ret = malloc(n + 1);
 	if (!*ret)

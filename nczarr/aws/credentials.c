@@ -20,11 +20,11 @@ struct aws {
 	struct aws_options o;
 	pthread_mutex_t lock;
 	pthread_cond_t ready;
-	struct aws_resolved found; /* lock; its strings are constant once set */
-	bool looked, looking;      /* lock */
-	bool stale;                /* lock: the service rejects these keys; no search since */
-	bool again;                /* lock: a search after that found no others */
-	int64_t not_before;        /* lock: seconds; earliest renewal */
+	struct aws_resolved found;   /* lock; its strings are constant once set */
+	bool looked, looking;        /* lock */
+	bool stale;                  /* lock: the service rejects these keys; no search since */
+	bool again;                  /* lock: a search after that found no others */
+	int64_t not_before;          /* lock: seconds; earliest renewal */
 };
 
 struct aws_keys *aws_keys_make(const char *access, const char *secret, const char *token,

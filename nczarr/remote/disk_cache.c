@@ -177,8 +177,7 @@ static int lock_shared(const struct disk_cache *d, const char *dir, struct err *
 			return err_sys(e, errno, "cannot lock cache directory '%s'", dir);
 		if (i == LOCK_TRIES)
 			return err_set(e, -EBUSY,
-				       "cache directory '%s' is locked by another process",
-				       dir);
+				       "cache directory '%s' is locked by another process", dir);
 		(void)nanosleep(&(struct timespec){.tv_nsec = LOCK_MS * 1000000L}, NULL);
 	}
 	return 0;

@@ -20,8 +20,8 @@
 #include "base/observe/metrics.h"
 #include "nczarr/nczarr.h"
 
-#define TRIES 100        /* reads of an object that changes during each of them */
-#define FOLDER_VERSION 1 /* the same for all folders: only their members have versions */
+#define TRIES 100                /* reads of an object that changes during each of them */
+#define FOLDER_VERSION 1         /* the same for all folders: only their members have versions */
 #define NEAR ((uint64_t)1 << 20) /* tolerance for reordered readahead */
 #define RUN_LEAST ((uint64_t)256 << 10)
 #define DOC_MOST ((uint64_t)16 << 20) /* largest metadata document to fetch in one request */

@@ -47,7 +47,7 @@ struct zs_remote {
 	struct arena arena;
 	struct gathered *steps;
 	size_t n_steps, c_steps;
-	size_t *aways; /* n_aways steps: removed or renamed directories */
+	size_t *aways;           /* n_aways steps: removed or renamed directories */
 	size_t n_aways, c_aways;
 	struct expected *seen;
 	size_t n_seen, c_seen;

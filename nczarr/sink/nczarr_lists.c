@@ -245,8 +245,7 @@ int zs_nc_array_dims(struct zarr_sink *s, uint32_t array, const struct zs_array 
 
 /* ---- hints in a store of plain Zarr ---- */
 
-static bool same_layout(const struct dataset *a, uint32_t ga, const struct dataset *b,
-			uint32_t gb)
+static bool same_layout(const struct dataset *a, uint32_t ga, const struct dataset *b, uint32_t gb)
 {
 	const struct ds_group *g = &a->groups[ga], *h = &b->groups[gb];
 
@@ -293,12 +292,10 @@ static bool plain_says(const struct dataset *ds, uint32_t group)
 		if (ds->dims[g->dims[i]].unlimited)
 			return false;
 	for (uint32_t i = 1; i < g->n_arrays; i++)
-		if (strcmp(ds->arrays[g->arrays[i - 1]].name, ds->arrays[g->arrays[i]].name) >
-		    0)
+		if (strcmp(ds->arrays[g->arrays[i - 1]].name, ds->arrays[g->arrays[i]].name) > 0)
 			return false;
 	for (uint32_t i = 1; i < g->n_groups; i++)
-		if (strcmp(ds->groups[g->groups[i - 1]].name, ds->groups[g->groups[i]].name) >
-		    0)
+		if (strcmp(ds->groups[g->groups[i - 1]].name, ds->groups[g->groups[i]].name) > 0)
 			return false;
 	return dims_follow(ds, g);
 }

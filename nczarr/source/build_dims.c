@@ -49,8 +49,7 @@ struct dims {
 
 static uint64_t dims_hash_of(const struct dims_key *k)
 {
-	const uint64_t numbers[] = {(uint64_t)k->kind, k->len,
-				    (uint64_t)k->group << 32 | k->nth};
+	const uint64_t numbers[] = {(uint64_t)k->kind, k->len, (uint64_t)k->group << 32 | k->nth};
 
 	return hash_u64(hash_bytes(hash_text(HASH_SEED, k->name ? k->name : ""), numbers,
 				   sizeof(numbers)));
@@ -250,8 +249,7 @@ static int dims_named(struct dims *d, uint32_t array, const char *name, uint64_t
 static bool full_name(const struct dims *d, const char *path, uint32_t *ret)
 {
 	const char *slash = strrchr(path, '/');
-	size_t len =
-		slash > path ? (size_t)(slash - path) - 1 : 0; /* keys have no leading '/' */
+	size_t len = slash > path ? (size_t)(slash - path) - 1 : 0; /* keys have no leading '/' */
 	char key[STORE_KEY_MAX + 1];
 	uint32_t group;
 

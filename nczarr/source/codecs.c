@@ -24,7 +24,8 @@ const char *zr_say(struct arena *a, const char *fmt, ...)
 	if (vsnprintf(text, sizeof(text), fmt, ap) < 0)
 		text[0] = '\0';
 	va_end(ap);
-	utf8 = utf8_ok(text, strlen(text)); /* a character may have been truncated */
+	utf8 = utf8_ok(text,
+			   strlen(text)); /* a character may have been truncated */
 	for (char *s = text; *s; s++)
 		if ((unsigned char)*s < 0x20 || *s == 0x7f ||
 		    (!utf8 && (unsigned char)*s > 0x7f))

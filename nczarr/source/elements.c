@@ -203,8 +203,8 @@ int zr_utf32(uint8_t *p, uint64_t n, size_t size, bool big, struct err *e)
 	for (uint64_t i = 0; i < n; i++, p += size) {
 		size_t len = 0; /* never passes the position of the input */
 
-		for (size_t at = 0; at + 4 <= size; at += 4) {
-			const uint32_t c = (uint32_t)get_uint(p + at, 4, big);
+	for (size_t at = 0; at + 4 <= size; at += 4) {
+		const uint32_t c = (uint32_t)get_uint(p + at, 4, big);
 
 			if (!utf8_is_char(c))
 				return err_set(e, -EBADMSG,

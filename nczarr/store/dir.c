@@ -318,8 +318,7 @@ static int dir_read(struct store *s, const char *key, struct store_io *io, struc
 	struct dir_store *d = store_dir_of(s);
 	struct stat st, after;
 	int64_t since = 0;
-	auto_fd int fd =
-		io->out ? open_object(d, key, &st, e) : open_piece(d, key, &st, &since, e);
+	auto_fd int fd = io->out ? open_object(d, key, &st, e) : open_piece(d, key, &st, &since, e);
 	int rc;
 
 	if (fd < 0)

@@ -12,7 +12,8 @@ static bool interval(const struct zr_inodes *ids, uint32_t array, uint64_t *ret)
 	uint64_t n = g->n, level = 1;
 
 	for (uint32_t d = 0; n > 0 && d < levels; d++)
-		if (ckd_mul(&level, level, zr_key_parts(g, d)) || ckd_add(&n, n, level))
+		if (ckd_mul(&level, level, zr_key_parts(g, d)) ||
+		    ckd_add(&n, n, level))
 			return true;
 	*ret = n;
 	return false;

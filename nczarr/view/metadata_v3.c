@@ -282,7 +282,7 @@ void zr_put_v3(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint
 
 /* put_fill_attr - the member _FillValue of an array presented as type t, in xarray's form. */
 static void put_fill_attr(struct jw *j, const struct ds_array *a, const struct ds_attr *at,
-			  const struct zr_type3 *t)
+		     const struct zr_type3 *t)
 {
 	const bool number =
 		t->type.kind == DT_INT || t->type.kind == DT_UINT || t->type.kind == DT_BOOL;

@@ -29,7 +29,7 @@
 
 enum { TEXT_KNOWN, TEXT_UNKNOWN, TEXT_BUSY };
 
-#define RECENT 4                     /* cached documents for the next piece of a read */
+#define RECENT 4                    /* cached documents for the next piece of a read */
 #define RECENT_MIN ((size_t)1 << 16) /* bytes: smaller ones are read at once */
 
 /* doc - a finished document. */
@@ -653,8 +653,8 @@ static uint64_t zarr_parent(struct view *v, uint64_t dir)
 		up = (struct zr_node){.kind = ZR_PREFIX,
 				      .ord = n.ord,
 				      .level = n.level - 1,
-				      .index = n.index /
-					       zr_key_parts(grid_of(z, n.ord), n.level - 1)};
+				      .index = n.index / zr_key_parts(grid_of(z, n.ord),
+								      n.level - 1)};
 	else if (n.kind == ZR_PREFIX)
 		up = (struct zr_node){.kind = ZR_ARRAY, .ord = n.ord};
 	return zr_inodes_of(&z->shown.ids, &up);

@@ -202,8 +202,8 @@ static int make_grids(struct zr_visible *s, const struct dataset *ds,
 		    (own ? own->rank != ds->arrays[a].rank : !opts->shard_bytes))
 			zr_grid_chunks(&ds->arrays[a], &s->files[a]);
 		else if (own)
-			(void)zr_grid_layout(&ds->arrays[a], own->shard, &s->arena,
-					     &s->files[a], &rc);
+			(void)zr_grid_layout(&ds->arrays[a], own->shard, &s->arena, &s->files[a],
+					     &rc);
 		else
 			rc = zr_grid_shards(&ds->arrays[a], opts->shard_bytes, &s->arena,
 					    &s->files[a], e);

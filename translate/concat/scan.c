@@ -15,9 +15,9 @@
 #include "base/os/thread.h"
 
 #define THREADS_MAX 8
-#define ROUND ((size_t)1024) /* members between two writes of the index */
+#define ROUND ((size_t)1024)          /* members between two writes of the index */
 #define YOUNG_S 1
-#define FORM_MAX ((size_t)16 << 20)   /* bytes of one array's form */
+#define FORM_MAX ((size_t)16 << 20)  /* bytes of one array's form */
 #define COORD_MAX ((uint64_t)4 << 20) /* of a member's coordinate: longer ones are not kept */
 
 /* described - one array while a member's are sorted. */
@@ -155,8 +155,8 @@ static void sort_forms(const struct concat *j, struct described *d, uint32_t n)
 		struct described x = d[i];
 		uint32_t k = i;
 
-		for (; k > 0 &&
-		       strcmp(j->forms.v[d[k - 1].form].path, j->forms.v[x.form].path) > 0;
+		for (; k > 0 && strcmp(j->forms.v[d[k - 1].form].path,
+				       j->forms.v[x.form].path) > 0;
 		     k--)
 			d[k] = d[k - 1];
 		d[k] = x;
@@ -228,12 +228,12 @@ static int scan_member(struct concat *j, struct concat_member *m, pthread_mutex_
 /* scan_work - shared by the threads. */
 struct scan_work {
 	struct concat *j;
-	pthread_mutex_t lock; /* of the forms */
+	pthread_mutex_t lock;  /* of the forms */
 	atomic_size_t next;
-	size_t end; /* members before it are looked at */
+	size_t end;            /* members before it are looked at */
 	pthread_mutex_t fail;
-	size_t failed;  /* fail: the first member, by name, that could not be scanned */
-	struct err why; /* fail */
+	size_t failed;         /* fail: the first member, by name, that could not be scanned */
+	struct err why;        /* fail */
 };
 
 static void *scan_some(void *arg)

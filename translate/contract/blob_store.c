@@ -113,8 +113,8 @@ int blob_of_store(struct store *s, const char *key, struct blob **ret, struct er
 	b = alloc_array(1, sizeof(*b) + n + 1);
 	if (!b)
 		return err_nomem(e);
-	b->base =
-		(struct blob){.ops = &g_ops, .fd = -1, .size = st.size, .version = st.version};
+	b->base = (struct blob){
+		.ops = &g_ops, .fd = -1, .size = st.size, .version = st.version};
 	b->store = s;
 	b->version = st.version;
 	memcpy(b->key, key, n + 1);

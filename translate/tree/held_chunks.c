@@ -16,7 +16,7 @@
 
 enum {
 	HELD_COMMITS = ARRAY_LEN(((struct holds *)NULL)->works),
-	HELD_MOST = 65536, /* files */
+	HELD_MOST = 65536,  /* files */
 };
 
 static bool held_chunks_is_doc(const char *key)

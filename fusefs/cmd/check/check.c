@@ -235,8 +235,7 @@ int check_chunks(const struct app *setup, struct source *s, uint32_t n_workers,
 	}
 	bad = check_log_bad(c);
 	if (rc == 0 && bad)
-		rc = err_set(e, -EBADMSG,
-			     "'%s': %" PRIu64 " damaged chunk%s: nothing is copied",
+		rc = err_set(e, -EBADMSG, "'%s': %" PRIu64 " damaged chunk%s: nothing is copied",
 			     setup->cfg->shown, bad, bad == 1 ? "" : "s");
 	chunkio_free(c->io);
 	free(c->plans);

@@ -20,7 +20,7 @@
 #define RUN_BYTES ((uint64_t)4 << 20) /* the same for small chunks, in bytes */
 #define PIECE ((size_t)1 << 20)
 #define PREFETCH 64 /* remote chunks that are prefetched */
-#define GIVE_UP 16  /* unreadable chunks until the check is stopped */
+#define GIVE_UP 16 /* unreadable chunks until the check is stopped */
 
 struct check_worker {
 	struct check *c;
@@ -121,8 +121,7 @@ static bool read_chunks_ends(struct check *c, uint32_t array, uint64_t linear, i
 		stop = c->unreadable >= GIVE_UP;
 	}
 	if (c->stop.code == 0 && rc == -ESTALE)
-		(void)err_set(&c->stop, rc,
-			      "'%s' changed while it was read: run the check again",
+		(void)err_set(&c->stop, rc, "'%s' changed while it was read: run the check again",
 			      c->setup->cfg->shown);
 	else if (c->stop.code == 0 && stop)
 		c->stop = *why;
@@ -248,8 +247,9 @@ static bool read_chunks_fill(struct check *c, struct check_worker *w, uint64_t *
 	int rc = 0;
 
 	while (rc == 0 && w->n < RUN && bytes < RUN_BYTES) {
-		rc = *next < a->n_chunks ? source_next(c->source, w->array, *next, &linear, ret)
-					 : -ENOENT;
+		rc = *next < a->n_chunks
+			     ? source_next(c->source, w->array, *next, &linear, ret)
+			     : -ENOENT;
 		if (rc < 0)
 			break;
 		w->linear[w->n++] = linear;

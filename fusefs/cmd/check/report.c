@@ -190,7 +190,8 @@ static void json_bad(const struct check *c, const struct check_bad *b, struct bu
 static void report_json_report(const struct check *c, bool done, bool resumed, struct buf *out)
 {
 	const struct dataset *ds = &c->source->ds;
-	const bool good = done && !c->bad.n && !c->bad.more && !c->rest && !c->unfinished;
+	const bool good =
+		done && !c->bad.n && !c->bad.more && !c->rest && !c->unfinished;
 
 	buf_putc(out, '{');
 	str_put_member(out, "source", c->setup->cfg->shown);

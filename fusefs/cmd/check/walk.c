@@ -47,11 +47,11 @@ static int make_state(const char *state, struct err *e)
 	if (errno != EEXIST)
 		return err_sys(e, errno, "--resume: '%s'", state);
 	if (stat(state, &st) < 0 || !S_ISDIR(st.st_mode))
-		return err_set(e, -EINVAL,
-			       "--resume: '%s' exists and is not a directory, which a check of "
-			       "several "
-			       "datasets needs: use another name, or remove it",
-			       state);
+		return err_set(
+			e, -EINVAL,
+			"--resume: '%s' exists and is not a directory, which a check of several "
+			"datasets needs: use another name, or remove it",
+			state);
 	return 0;
 }
 
@@ -162,7 +162,7 @@ static int check_found(const struct walk_found *f)
 	done = print_part(&text) && done;
 	if (cfg->check.resume && done && !s.failed)
 		forget_state(f, cfg->check.resume);
-	return !done || s.failed           ? CHECK_FAILED
+	return !done || s.failed             ? CHECK_FAILED
 	       : s.damaged || s.unfinished ? CHECK_DAMAGED
 					   : CHECK_GOOD;
 }

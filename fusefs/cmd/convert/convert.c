@@ -173,8 +173,7 @@ static int convert_prepare(struct convert_run *r, struct err *e)
 	if (rc == 0 && cfg->sandbox_codecs)
 		codec_isolate(0);
 	if (rc == 0)
-		rc = open_out(c,
-			      e); /* errors of the destination come before any data is read */
+		rc = open_out(c, e); /* errors of the destination come before any data is read */
 	if (rc == 0)
 		rc = fs_open_quietly(r->setup, &c->source, &c->view, e);
 	if (rc == 0)
@@ -249,8 +248,7 @@ static int convert_do_copy(struct convert_run *r, struct err *e)
 	if (rc == 0 && source_poll(c->source, NULL) == -ESTALE)
 		rc = -ESTALE;
 	if (rc == -ESTALE)
-		rc = err_set(e, -ESTALE,
-			     "'%s' changed while it was read: run the command again",
+		rc = err_set(e, -ESTALE, "'%s' changed while it was read: run the command again",
 			     c->setup->cfg->shown);
 	if (rc == 0)
 		rc = convert_dest_unread(c->setup->cfg, e);

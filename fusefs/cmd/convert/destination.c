@@ -202,8 +202,7 @@ static int take_lock(struct convert_place *p, const char *path, struct err *e)
 		if (flock(p->lock, LOCK_EX | LOCK_NB) < 0)
 			return errno == EWOULDBLOCK
 				       ? err_set(e, -EBUSY,
-						 "'%s' is being written by another process",
-						 path)
+						 "'%s' is being written by another process", path)
 				       : err_sys(e, errno, "'%s'", path);
 		/* its previous holder may have removed it */
 		if (fstat(p->lock, &have) == 0 &&
@@ -305,10 +304,8 @@ int convert_place_appear(struct convert_place *p, struct err *e)
 	if (renameat2(p->parent, p->tmp, p->parent, p->name, flags) < 0) {
 		rc = errno;
 		if (rc == EEXIST)
-			return err_set(e, -EEXIST,
-				       "'%s' was created by another program "
-				       "meanwhile",
-				       p->name);
+			return err_set(e, -EEXIST, "'%s' was created by another program "
+						   "meanwhile", p->name);
 		/* file systems without exchange can still replace files */
 		if (rc != EINVAL || !there || S_ISDIR(st.st_mode) ||
 		    renameat(p->parent, p->tmp, p->parent, p->name) < 0)
@@ -358,9 +355,9 @@ int convert_place_apart(const char *source, const char *path, struct err *e)
 			"destination",
 			source, path);
 	if (fs_below(to, from))
-		return err_set(e, -EINVAL,
-			       "the destination '%s' is inside the source '%s': use another "
-			       "destination",
-			       path, source);
+		return err_set(
+			e, -EINVAL,
+			"the destination '%s' is inside the source '%s': use another destination",
+			path, source);
 	return 0;
 }

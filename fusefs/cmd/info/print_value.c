@@ -85,8 +85,7 @@ void info_type(struct buf *out, const struct dtype *t)
  * them. */
 static void put_cdl_type(struct buf *out, const struct dtype *t, int depth)
 {
-	static const char *const ints[] = {
-		[1] = "byte", [2] = "short", [4] = "int", [8] = "int64"};
+	static const char *const ints[] = {[1] = "byte", [2] = "short", [4] = "int", [8] = "int64"};
 	static const char *const uints[] = {
 		[1] = "ubyte", [2] = "ushort", [4] = "uint", [8] = "uint64"};
 
@@ -174,10 +173,9 @@ static void put_cdl_string(struct buf *out, const char *s, size_t n)
 
 		if (at)
 			buf_printf(out, "\\%c", to[at - from]);
-		else if (c < 0x20 || c == 0x7f ||
-			 (i > 0 && (unsigned char)s[i - 1] == 0xc2 && c >= 0x80 && c < 0xa0))
-			buf_printf(out, "\\%03o",
-				   c); /* terminals interpret the last one, too */
+		else if (c < 0x20 || c == 0x7f || (i > 0 && (unsigned char)s[i - 1] == 0xc2 &&
+						    c >= 0x80 && c < 0xa0))
+			buf_printf(out, "\\%03o", c); /* terminals interpret the last one, too */
 		else
 			buf_putc(out, (char)c);
 	}
@@ -251,8 +249,8 @@ static void print_value_put_float(struct buf *out, const uint8_t *p, uint32_t si
 		buf_putc(out, '"');
 }
 
-static void print_value_put_int(struct buf *out, const uint8_t *p, uint32_t size,
-				bool is_signed, enum info_style style)
+static void print_value_put_int(struct buf *out, const uint8_t *p, uint32_t size, bool is_signed,
+				enum info_style style)
 {
 	static const char *const ends[] = {[1] = "b", [2] = "s", [8] = "LL"};
 	static const char *const unsigned_ends[] = {
@@ -422,8 +420,7 @@ static void put_attr_element(struct buf *out, const struct ds_attr *a, uint64_t 
 	if (a->strings && a->type.kind == DT_VLEN)
 		put_list(out, a->type.base, &a->strings[i], style);
 	else if (a->strings)
-		put_string(out, a->strings[i].s ? a->strings[i].s : "", a->strings[i].len,
-			   style);
+		put_string(out, a->strings[i].s ? a->strings[i].s : "", a->strings[i].len, style);
 	else if (a->data)
 		put_element(out, &a->type, a->data + i * a->type.size, style, 0);
 	else

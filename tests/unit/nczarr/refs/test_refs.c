@@ -555,10 +555,8 @@ static void test_remote_version(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_versions),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_others),
+		cmocka_unit_test(test_versions), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_memory),   cmocka_unit_test(test_others),
 		cmocka_unit_test(test_remote_version),
 		cmocka_unit_test(test_hybrid),
 		cmocka_unit_test(test_own),
