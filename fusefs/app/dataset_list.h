@@ -13,8 +13,8 @@
 
 /* dataset_list - the result. */
 struct dataset_list {
-	/* n paths, owned: each directory in the order of its names, and what is below an entry
-	 * before the next entry */
+	/* n paths, owned: each directory in the order of its names, and all paths below an
+	 * entry before the next entry */
 	char **paths;
 	size_t n, cap;
 	uint64_t others; /* files that are no datasets */

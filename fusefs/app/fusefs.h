@@ -125,8 +125,8 @@ struct fs {
  * follows. Call it while the process has one thread. */
 int fs_open_served(struct fs *fs, const struct app *setup, struct err *e) NZ_MUST_USE;
 
-/* fs_report - tell the process that waits for a mount: 's' and what is mounted, or 'f' and the
- * error. */
+/* fs_report - report to the process that waits for a mount: 's' and the name of the mounted
+ * dataset, or 'f' and the error. */
 void fs_report(int fd, char status, const char *text);
 /* fs_end_signals - the signals that end a server: SIGTERM, SIGINT and SIGHUP. */
 void fs_end_signals(sigset_t *set);

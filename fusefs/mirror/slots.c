@@ -143,7 +143,7 @@ static struct opened slots_tidy_locked(struct mirror *m, struct slot *s)
 	return o;
 }
 
-/* unlock_tidy - tidy a slot (NULL: none), unlock, and close what was released. */
+/* unlock_tidy - tidy a slot (NULL: none), unlock, and close released datasets. */
 static void unlock_tidy(struct mirror *m, struct slot *s)
 {
 	struct opened o = {0};
@@ -571,7 +571,7 @@ int slot_map_error(struct mirror *m, struct slot *s, int rc, struct err *e)
 		return rc; /* the view validates its ids itself */
 	if (rc == -ESTALE || source_check(s->source, NULL) == -ESTALE)
 		return make_stale(m, s, e);
-	/* what is logged names the file */
+	/* the line in the log names the file */
 	if (e && (e->code == -EOPNOTSUPP || e->code == -EIO || e->code == -EBADMSG ||
 		  e->code == -ERANGE))
 		(void)err_wrap(e, e->code, "'%s'", s->path);

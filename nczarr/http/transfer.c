@@ -195,7 +195,7 @@ static void set_connection(struct http_transfer *r)
 		SET(r, CURLOPT_CAINFO, o->ca_file);
 }
 
-/* set_constants - set what is the same for each try. */
+/* set_constants - set the options that are the same for each try. */
 static void set_constants(struct http_transfer *r)
 {
 	SET(r, CURLOPT_PROTOCOLS_STR, "http,https");

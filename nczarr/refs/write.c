@@ -25,7 +25,7 @@ struct refs_write_walk {
 	bool out_failed;    /* a function of `out` returned an error */
 	uint64_t done, all; /* chunks */
 	uint64_t next;      /* value of done + at for the next report */
-	struct refs_ahead *ahead;
+	struct refs_prefetch *prefetch;
 	bool encode;     /* the address is a URL: keys are percent-encoded */
 	struct buf dir;  /* key of a group or array with '/' at its end, or "" */
 	struct buf text; /* of a document, or an inline chunk */
@@ -263,10 +263,10 @@ static int refs_write_put_chunks(struct refs_write_walk *w, uint32_t array, stru
 	int rc;
 
 	/* along another dimension than the first, chunks do not follow the order of the files */
-	refs_ahead_array(w->ahead, array, a->rank && a->grid[0] >= w->opts->files ? g->n : 0);
+	refs_prefetch_array(w->prefetch, array, a->rank && a->grid[0] >= w->opts->files ? g->n : 0);
 	for (uint64_t at = 0; at < g->n; at++) {
 		report(w, at);
-		refs_ahead_at(w->ahead, at);
+		refs_prefetch_at(w->prefetch, at);
 		rc = zr_view_next(w->v, array, at, &at, e);
 		if (rc == -ENOENT)
 			return 0;
@@ -344,9 +344,9 @@ int refs_walk(struct source *s, struct view *v, const char *group,
 	buf_init(&w.text, SIZE_MAX / 2);
 	buf_init(&w.key, PATH_LONG);
 	buf_init(&w.url, PATH_LONG);
-	w.ahead = refs_ahead_new(v, opts);
+	w.prefetch = refs_prefetch_new(v, opts);
 	rc = refs_write_put_all(&w, e);
-	refs_ahead_free(w.ahead);
+	refs_prefetch_free(w.prefetch);
 	*ret_out = w.out_failed;
 	buf_release(&w.dir);
 	buf_release(&w.text);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* write_ahead.c - opens the files of a source of many files ahead of the walk, by several threads:
- * each file is opened by a process of its library, for which the walk alone would wait.
+/* write_prefetch.c - opens the files of a source of many files before the walk needs them, by several
+ * threads: each file is opened by a process of its library, for which the walk alone would wait.
  *
  * The threads ask for the location of one chunk in each stretch of an array, which opens its file.
  * Answers and errors are dropped: the walk asks again. */
 #include "nczarr/refs/write_int.h"
 
-#define AHEAD_THREADS 16
+#define PREFETCH_THREADS 16
 
-struct refs_ahead {
+struct refs_prefetch {
 	struct view *v;
-	uint32_t files, window; /* of the source; that may be opened ahead */
-	pthread_t threads[AHEAD_THREADS];
+	uint32_t files, window; /* of the source; that may be opened before the walk */
+	pthread_t threads[PREFETCH_THREADS];
 	uint32_t n_threads;
 	pthread_mutex_t lock; /* of the fields below */
 	pthread_cond_t moved;
@@ -24,7 +24,7 @@ struct refs_ahead {
 };
 
 /* take_stretch - wait for the next stretch. Returns false at the end. */
-static bool take_stretch(struct refs_ahead *a, uint32_t *ret_array, uint64_t *ret_chunk)
+static bool take_stretch(struct refs_prefetch *a, uint32_t *ret_array, uint64_t *ret_chunk)
 {
 	bool taken = false;
 
@@ -40,9 +40,9 @@ static bool take_stretch(struct refs_ahead *a, uint32_t *ret_array, uint64_t *re
 	return taken;
 }
 
-static void *ahead_run(void *arg)
+static void *prefetch_run(void *arg)
 {
-	struct refs_ahead *a = arg;
+	struct refs_prefetch *a = arg;
 	uint32_t array;
 	uint64_t chunk;
 
@@ -55,25 +55,25 @@ static void *ahead_run(void *arg)
 	return NULL;
 }
 
-struct refs_ahead *refs_ahead_new(struct view *v, const struct refs_options *opts)
+struct refs_prefetch *refs_prefetch_new(struct view *v, const struct refs_options *opts)
 {
-	struct refs_ahead *a;
+	struct refs_prefetch *a;
 
 	if (opts->files < 2 || opts->threads < 2 || opts->window < 2)
 		return NULL;
 	a = alloc_array(1, sizeof(*a));
 	if (!a)
 		return NULL;
-	*a = (struct refs_ahead){.v = v, .files = opts->files, .window = opts->window};
+	*a = (struct refs_prefetch){.v = v, .files = opts->files, .window = opts->window};
 	(void)pthread_mutex_init(&a->lock, NULL); /* cannot fail without attributes */
 	(void)pthread_cond_init(&a->moved, NULL);
-	while (a->n_threads < opts->threads && a->n_threads < AHEAD_THREADS &&
-	       pthread_create(&a->threads[a->n_threads], NULL, ahead_run, a) == 0)
+	while (a->n_threads < opts->threads && a->n_threads < PREFETCH_THREADS &&
+	       pthread_create(&a->threads[a->n_threads], NULL, prefetch_run, a) == 0)
 		a->n_threads++;
 	return a;
 }
 
-void refs_ahead_array(struct refs_ahead *a, uint32_t array, uint64_t n)
+void refs_prefetch_array(struct refs_prefetch *a, uint32_t array, uint64_t n)
 {
 	if (!a)
 		return;
@@ -86,7 +86,7 @@ void refs_ahead_array(struct refs_ahead *a, uint32_t array, uint64_t n)
 	(void)pthread_mutex_unlock(&a->lock);
 }
 
-void refs_ahead_at(struct refs_ahead *a, uint64_t chunk)
+void refs_prefetch_at(struct refs_prefetch *a, uint64_t chunk)
 {
 	if (!a || a->n == 0 || chunk / a->stride == a->at)
 		return; /* only this thread writes n, stride and at */
@@ -97,7 +97,7 @@ void refs_ahead_at(struct refs_ahead *a, uint64_t chunk)
 	(void)pthread_mutex_unlock(&a->lock);
 }
 
-void refs_ahead_free(struct refs_ahead *a)
+void refs_prefetch_free(struct refs_prefetch *a)
 {
 	if (!a)
 		return;
