@@ -2,7 +2,7 @@
 /* write_int.h - writers of reference files: private to nczarr.
  *
  *   write.c          walks a view: documents, then each array's chunks, in the view's order
- *   write_prefetch.c    opens files ahead of the walk
+ *   write_prefetch.c opens files before the walk needs them
  *   write_set.c      the document of all datasets, to which they are added in order
  *   write_json.c     writes kerchunk's JSON
  *   write_parquet.c  writes kerchunk's directory of Parquet files
@@ -52,10 +52,11 @@ int refs_walk(struct source *s, struct view *v, const char *group,
 
 /* refs_prefetch - threads that open files before the walk needs them. */
 struct refs_prefetch;
-/* refs_prefetch_new - NULL if opts has no threads for it, or memory is short; the others take NULL. */
+/* refs_prefetch_new - NULL if opts has no threads for it, or memory is short; the others take
+ * NULL. */
 struct refs_prefetch *refs_prefetch_new(struct view *v, const struct refs_options *opts);
-/* refs_prefetch_array - the walk begins with an array whose n chunks follow the order of the files; 0:
- * with another array. refs_prefetch_at - it is at a chunk. */
+/* refs_prefetch_array - the walk begins with an array whose n chunks follow the order of the files;
+ * 0: with another array. refs_prefetch_at - it is at a chunk. */
 void refs_prefetch_array(struct refs_prefetch *a, uint32_t array, uint64_t n);
 void refs_prefetch_at(struct refs_prefetch *a, uint64_t chunk);
 void refs_prefetch_free(struct refs_prefetch *a);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* write_prefetch.c - opens the files of a source of many files before the walk needs them, by several
- * threads: each file is opened by a process of its library, for which the walk alone would wait.
+/* write_prefetch.c - opens the files of a source of many files before the walk needs them, by
+ * several threads: each file is opened by a process of its library, for which the walk alone would
+ * wait.
  *
  * The threads ask for the location of one chunk in each stretch of an array, which opens its file.
  * Answers and errors are dropped: the walk asks again. */

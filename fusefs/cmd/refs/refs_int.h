@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* refs_int.h - shared by the parts of `nczarrfs refs`: refs.c chooses the form and the place
- * of the output, and writes the references of one dataset; directory.c writes those of a directory. */
+/* refs_int.h - shared by the parts of `nczarrfs refs`: refs.c chooses the form and the
+ * place of the output, and writes the references of one dataset; directory.c writes those of a
+ * directory. */
 #ifndef FUSEFS_CMD_REFS_REFS_INT_H
 #define FUSEFS_CMD_REFS_REFS_INT_H
 
