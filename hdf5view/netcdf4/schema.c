@@ -240,8 +240,7 @@ static int decide_shown(struct nc_model *m, struct plan *plans,
 	if (!rc && m->unlisted && any &&
 	    nc_note(m, 0, DS_NONE,
 		    "the server cannot list chunks, so their sizes are unknown: chunks are "
-		    "served "
-		    "uncompressed") < 0)
+		    "served uncompressed") < 0)
 		rc = err_nomem(e);
 	return rc;
 }

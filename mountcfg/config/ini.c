@@ -17,8 +17,7 @@
 #include "base/os/io.h"
 
 #define NO_VALUE                                                                               \
-	"not a key with a value: write KEY = VALUE, or for an option without a value KEY = "   \
-	"yes: "                                                                                \
+	"not a key with a value: write KEY = VALUE, or for an option without a value KEY = yes: " \
 	"rw = yes"
 
 /* feed - a file while it is read. */
