@@ -182,7 +182,8 @@ def test_refused(t):
         convert(t, t.path("several"), t.path(out), fails="convert the datasets in it one by one")
     convert(t, "-o", "zarr_format=3", source, t.path("b.nc"), fails="view=zarr", code=2)
     convert(t, source, "https://example.org/b.zarr", fails="web server", code=2)
-    convert(t, "-o", "chunks=v,x=1", source, t.path("c.zarr"), fails="for a copy in other chunks use rechunk=", code=2)
+    convert(t, "-o", "chunks=v,x=1", source, t.path("c.zarr"), code=2,
+            fails="for a copy in other chunks use rechunk=")
     convert(t, "--force", source, t.path("there"), fails="there/a.zarr")
     with open(t.path("there/mine")) as f:
         assert f.read() == "mine"
