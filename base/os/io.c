@@ -3,6 +3,7 @@
 #include "base/os/io.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <time.h>
 #include <unistd.h>
@@ -68,6 +69,12 @@ int io_sync(int fd, bool all, struct err *e)
 		rc = all ? fsync(fd) : fdatasync(fd);
 	while (rc < 0 && errno == EINTR);
 	return rc < 0 ? err_sys(e, errno, "fsync") : 0;
+}
+
+void io_start_sync(int fd, uint64_t off, uint64_t n)
+{
+	if (off <= INT64_MAX && n <= INT64_MAX)
+		(void)sync_file_range(fd, (off_t)off, (off_t)n, SYNC_FILE_RANGE_WRITE);
 }
 
 int64_t io_racy_ns(int64_t changed)

@@ -17,6 +17,10 @@ int io_pwrite(int fd, const void *p, size_t n, uint64_t off, struct err *e) NZ_M
  * a directory. */
 int io_sync(int fd, bool all, struct err *e) NZ_MUST_USE;
 
+/* io_start_sync - let the disk begin to write these bytes of a file, for an io_sync to come: it
+ * waits for nothing, promises nothing, and its failure is the later call's. n = 0: up to the end. */
+void io_start_sync(int fd, uint64_t off, uint64_t n);
+
 /* io_racy_ns - for how many ns a later change may leave a file's times unchanged: file systems take
  * them from a clock that ticks every few milliseconds, and some store whole or even seconds only.
  * changed: the file's time, ns since 1970. Returns 0 if a change from now on gets another time. */

@@ -12,6 +12,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define SYNC_BYTES ((uint64_t)8 << 20) /* appended until the disk begins to write them */
+
 static int settle_older(struct h5_journal *j, const char *path, struct err *e)
 {
 	struct journal_found found;
@@ -53,7 +55,7 @@ static int journal_begin(struct h5_journal *j, const char *path, struct err *e)
 	j->times[0] = st.st_atim;
 	j->times[1] = st.st_mtim;
 	j->mine = st;
-	j->eof = j->head.end;
+	j->eof = j->sync_at = j->head.end;
 	j->pages.fd = j->fd;
 	j->pages.end = j->head.end;
 	return 0;
@@ -177,6 +179,10 @@ static int write_tail(struct h5_journal *j, const uint8_t *data, size_t n, uint6
 	rc = io_pwrite(j->fd, data, n, off, e);
 	if (fstat(j->fd, &j->mine) < 0 && rc == 0)
 		rc = err_sys(e, errno, "stat");
+	if (rc == 0 && off + n >= j->sync_at + SYNC_BYTES) {
+		io_start_sync(j->fd, j->sync_at, off + n - j->sync_at);
+		j->sync_at = off + n;
+	}
 	return rc;
 }
 

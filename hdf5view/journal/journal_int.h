@@ -167,6 +167,7 @@ struct h5_journal {
 	struct stat mine;     /* the file after this transaction's last write */
 	struct journal_pages pages;  /* pages.log is owned */
 	uint64_t eof;         /* of the new file, as libhdf5 has written it */
+	uint64_t sync_at;     /* the disk began to write appended bytes before this offset */
 	bool shorter;         /* the new end is before the old one */
 	bool resized;         /* the file's size has changed, or may have */
 	unsigned open;        /* libhdf5's open files */

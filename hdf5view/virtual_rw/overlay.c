@@ -13,7 +13,9 @@
 #include "translate/stage/stage.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/fs.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 
 #define BLOCK ((size_t)256 << 10)
@@ -185,12 +187,29 @@ static int structure(const struct snapshot *g, int fd, struct rw_copy *mark, str
 	return rc;
 }
 
+/* close_empty - ext4 writes all of a file that was truncated to 0 to the disk when one of its
+ * descriptors is closed next (its mount option auto_da_alloc). A working copy goes away with its
+ * commit: so one is closed while there is nothing to write. */
+static void close_empty(int fd)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		(void)close(fd);
+}
+
 static int overlay_set_size(int fd, uint64_t size, struct err *e)
 {
 	if (size > INT64_MAX)
 		return err_set(e, -EFBIG, "a file of %llu bytes is too large",
 			       (unsigned long long)size);
-	return ftruncate(fd, (off_t)size) < 0 ? err_sys(e, errno, "ftruncate") : 0;
+	if (ftruncate(fd, (off_t)size) < 0)
+		return err_sys(e, errno, "ftruncate");
+	if (size == 0)
+		close_empty(fd);
+	return 0;
 }
 
 int rw_identity(const struct snapshot *g, uint64_t *ret, struct err *e)

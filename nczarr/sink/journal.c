@@ -28,7 +28,8 @@
 #define FOLDER 1000u             /* objects in one directory */
 #define PIECE ((size_t)64 << 10) /* buffer of the manifest */
 #define LONG 200
-#define FEW 32 /* files that are synced one by one */
+#define FEW 32 /* files that are synced one by one, whatever their size */
+#define LARGE ((uint64_t)256 << 10) /* bytes of a file that is worth a sync of its own */
 
 static void shut(int *fd)
 {
@@ -166,6 +167,13 @@ int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e)
 	return rc;
 }
 
+void zs_txn_wrote(struct zs_txn *t, int fd, uint64_t n)
+{
+	t->bytes += n;
+	if (n >= LARGE)
+		io_start_sync(fd, 0, n);
+}
+
 /* ---- the manifest, written ---- */
 
 static int journal_flush(struct zs_txn *t, struct err *e)
@@ -224,28 +232,41 @@ int zs_txn_put(struct zs_txn *t, enum zs_op op, const char *key, const uint8_t *
 
 	if (rc == 0 && n > 0)
 		rc = io_pwrite(fd, p, n, 0, e);
+	if (rc == 0)
+		zs_txn_wrote(t, fd, n);
 	return rc ? rc : zs_txn_step(t, op, file, key, e);
 }
 
-/* journal_settle - sync all new files: a few one by one, many with syncfs(). */
+/* sync_path - sync a file or directory of the state directory. */
+static int sync_path(const struct zs_txn *t, const char *path, struct err *e)
+{
+	auto_fd int fd = openat(t->dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	return fd < 0 ? err_sys(e, errno, "cannot sync '%s'", path) : io_sync(fd, true, e);
+}
+
+/* journal_settle - sync all new files. syncfs() is quicker for many small ones, but writes what all
+ * programs left to be written on the file system, such as the working copy that the new files are
+ * made of. */
 static int journal_settle(struct zs_txn *t, struct err *e)
 {
-	char name[24];
+	char path[64];
+	int rc = 0;
 
-	if (t->n_files > FEW)
+	if (t->n_files > FEW && t->bytes / t->n_files < LARGE)
 		return syncfs(t->txn) < 0 ? err_sys(e, errno, "cannot sync the new objects")
 					  : 0;
-	for (uint64_t i = 0; i < t->n_files; i++) {
-		auto_fd int fd = -1;
-
-		(void)snprintf(name, sizeof(name), "%" PRIu64, i);
-		fd = openat(t->sub, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-		if (fd < 0 || fsync(fd) < 0)
-			return err_sys(e, errno, "cannot sync a new object");
+	for (uint64_t i = 0; rc == 0 && i < t->n_files; i++) {
+		zs_txn_path(path, i);
+		rc = sync_path(t, path, e);
 	}
-	if ((t->sub >= 0 && fsync(t->sub) < 0) || fsync(t->txn) < 0 || fsync(t->dir) < 0)
-		return err_sys(e, errno, "cannot sync the state directory");
-	return 0;
+	for (uint64_t i = 0; rc == 0 && i < t->n_files; i += FOLDER) {
+		(void)snprintf(path, sizeof(path), "txn/%" PRIu64, i / FOLDER);
+		rc = sync_path(t, path, e);
+	}
+	if (rc == 0)
+		rc = io_sync(t->txn, true, e);
+	return rc ? rc : io_sync(t->dir, true, e);
 }
 
 int zs_txn_commit(struct zs_txn *t, int (*gate)(void *arg, struct err *e), void *arg,

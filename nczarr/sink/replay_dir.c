@@ -18,16 +18,17 @@
 #include "base/os/open_beneath.h"
 
 #define LONG 200
-#define FEW 32 /* steps whose directories are synced one by one */
+#define FEW 32 /* directories that are synced one by one */
 
 struct replay_dir {
 	struct zs_target base;
 	int root, dir;
-	bool few;   /* few steps: otherwise syncfs() is used */
-	bool moved; /* directories were moved away by an earlier run */
-	bool any;   /* there is a directory to move away */
-	bool dirty; /* parent was changed, and `few` */
-	int parent; /* the directory of the last key, owned; -1 */
+	bool moved;    /* directories were moved away by an earlier run */
+	bool any;      /* there is a directory to move away */
+	bool dirty;    /* parent was changed */
+	bool unsynced; /* a directory was changed and left without a sync: syncfs() is due */
+	int synced;    /* directories that were synced */
+	int parent;    /* the directory of the last key, owned; -1 */
 	char of[STORE_KEY_MAX + 1];
 };
 
@@ -38,11 +39,19 @@ static struct replay_dir *replay_dir_of(struct zs_target *t)
 
 /* ---- directories ---- */
 
-/* replay_leave - sync and close the open directory. */
+/* replay_leave - sync and close the open directory. syncfs() writes what all programs left to be
+ * written, so that it is only used after many directories. */
 static int replay_leave(struct replay_dir *r)
 {
-	int rc = r->parent >= 0 && r->dirty && fsync(r->parent) < 0 ? -errno : 0;
+	bool sync = r->parent >= 0 && r->dirty;
+	int rc = 0;
 
+	if (sync && r->synced < FEW) {
+		rc = fsync(r->parent) < 0 ? -errno : 0;
+		r->synced++;
+	} else if (sync) {
+		r->unsynced = true;
+	}
 	auto_fd_fn(&r->parent);
 	r->parent = -1;
 	r->dirty = false;
@@ -69,7 +78,7 @@ static int replay_parent_of(struct replay_dir *r, const char *key, bool make, co
 			return rc;
 		if (mkdirat(r->parent, last, 0777) < 0 && errno != EEXIST)
 			return -errno;
-		r->dirty = r->few;
+		r->dirty = true;
 		fd = open_beneath(r->root, path, O_RDONLY | O_DIRECTORY);
 	}
 	if (fd < 0)
@@ -119,7 +128,7 @@ static int away(struct replay_dir *r, const struct zs_step *x, struct err *e)
 	away_path(to, x->n);
 	rc = replay_parent_of(r, x->key, false, &name);
 	if (rc == 0)
-		r->dirty = r->few;
+		r->dirty = true;
 	done = replay_there(r, to);
 	if (done)
 		return done < 0 ? stuck(x, done, e) : 0;
@@ -141,7 +150,7 @@ static int replay_into(struct replay_dir *r, const struct zs_step *x, struct err
 	else
 		zs_txn_path(from, x->n);
 	rc = replay_parent_of(r, x->key, false, &name);
-	r->dirty = r->few; /* also if an earlier run did it */
+	r->dirty = true; /* also if an earlier run did it */
 	if (rc == 0 && renameat(r->dir, from, r->parent, name) == 0)
 		return 0;
 	rc = rc ? rc : -errno;
@@ -150,7 +159,7 @@ static int replay_into(struct replay_dir *r, const struct zs_step *x, struct err
 		return waits < 0 ? stuck(x, waits, e) : 0;
 	if (rc == -ENOENT)
 		rc = replay_parent_of(r, x->key, true, &name);
-	r->dirty = r->few;
+	r->dirty = true;
 	if (rc == 0 && renameat(r->dir, from, r->parent, name) < 0)
 		rc = -errno;
 	return rc ? stuck(x, rc, e) : 0;
@@ -162,7 +171,7 @@ static int replay_drop(struct replay_dir *r, const struct zs_step *x, struct err
 	int rc = replay_parent_of(r, x->key, false, &name);
 
 	if (rc == 0) {
-		r->dirty = r->few;
+		r->dirty = true;
 		rc = unlinkat(r->parent, name, 0) < 0 ? -errno : 0;
 	}
 	return rc == 0 || rc == -ENOENT || rc == -ENOTDIR ? 0 : stuck(x, rc, e);
@@ -190,7 +199,7 @@ static int replay_sync_all(struct replay_dir *r, struct err *e)
 {
 	int rc = replay_leave(r);
 
-	if (rc == 0 && !r->few && syncfs(r->root) < 0)
+	if (rc == 0 && r->unsynced && syncfs(r->root) < 0)
 		rc = -errno;
 	return rc ? err_sys(e, -rc, "cannot sync the store") : 0;
 }
@@ -250,7 +259,6 @@ static int replay_begin(struct zs_target *t, const struct zs_manifest *m, struct
 		return err_set(e, -ESTALE,
 			       "'manifest' in the state directory belongs to another store: it "
 			       "was not applied");
-	r->few = m->n <= FEW;
 	rc = replay_there(r, "txn/moved");
 	if (rc < 0)
 		return err_sys(e, -rc, "'txn/moved' in the state directory");

@@ -321,6 +321,7 @@ void stage_close(struct stage *s)
 	if (!s)
 		return;
 	stage_count(s, -(int64_t)s->bytes);
+	stage_sweep(s);
 	while (s->logs) {
 		struct stage_log *next = s->logs->next;
 

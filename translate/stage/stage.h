@@ -85,8 +85,12 @@ void stage_touch(struct stage *s);
 /* stage_thaw - the commit of the frozen generation failed: commit it again with the next one. */
 void stage_thaw(struct stage *s);
 /* stage_retire - the dataset has the frozen generation: drop it, except the keys of `left`, which
- * stay staged, in the log that is being written. */
+ * stay staged, in the log that is being written. That log is synced if one of the dropped logs may
+ * have been. */
 int stage_retire(struct stage *s, const struct buf *left, struct err *e) NZ_MUST_USE;
+/* stage_sweep - release the disk space of dropped logs, which takes long for large ones: call it
+ * when no request waits. stage_close includes it. */
+void stage_sweep(struct stage *s);
 
 /* stage_drop - drop everything that is staged, except the keys of `left`, without a commit.
  * -ENODATA: nothing is staged. No generation may be frozen. */

@@ -154,8 +154,14 @@ static int remove_logs(struct stage *s, struct err *e)
 	return 0;
 }
 
-static void forget_logs(struct stage *s, struct stage_log *l)
+void stage_sweep(struct stage *s)
 {
+	struct stage_log *l;
+
+	(void)pthread_mutex_lock(&s->lock);
+	l = s->retired;
+	s->retired = NULL;
+	(void)pthread_mutex_unlock(&s->lock);
 	if (!l)
 		return;
 	while (l) {
@@ -168,10 +174,31 @@ static void forget_logs(struct stage *s, struct stage_log *l)
 		return; /* the next that is removed takes them along */
 }
 
+/* retire_later - keep removed logs open for stage_sweep. Under the lock. */
+static void retire_later(struct stage *s, struct stage_log *gone)
+{
+	struct stage_log **at = &s->retired;
+
+	while (*at)
+		at = &(*at)->next;
+	*at = gone;
+}
+
+/* durable - whether records up to the frozen generation may be on the disk because a caller was
+ * promised that. */
+static bool durable(struct stage *s)
+{
+	LOCK_SCOPE(&s->append);
+
+	for (const struct stage_log *l = s->logs; l && l->generation <= s->frozen; l = l->next)
+		if (l->older || atomic_load(&l->failed) || atomic_load(&l->synced) > 0)
+			return true;
+	return false;
+}
+
 int stage_retire(struct stage *s, const struct buf *left, struct err *e)
 {
 	static const struct buf none;
-	struct stage_log *gone = NULL;
 	bool all;
 	int rc = 0;
 
@@ -182,8 +209,11 @@ int stage_retire(struct stage *s, const struct buf *left, struct err *e)
 	for (const char *key = buf_next(left, NULL); !all && !rc && key;
 	     key = buf_next(left, key))
 		rc = stage_generations_carry(s, key, e);
-	if (!rc && !all && left->len > 0)
-		rc = stage_sync_behind(s, s->frozen, e); /* the others are about to go */
+	/* What is left now lies in a later log, and the others are about to go. A sync would write
+	 * all of that log, most of which the next commit puts into the dataset. A sync that comes
+	 * from now on includes it. */
+	if (!rc && !all && left->len > 0 && durable(s))
+		rc = stage_sync_behind(s, s->frozen, e);
 	if (rc)
 		return rc; /* everything is staged still */
 	(void)pthread_mutex_lock(&s->append);
@@ -194,12 +224,11 @@ int stage_retire(struct stage *s, const struct buf *left, struct err *e)
 	}
 	(void)pthread_mutex_lock(&s->lock);
 	if (!all)
-		gone = stage_generations_drop(s);
+		retire_later(s, stage_generations_drop(s));
 	count_left(s);
 	s->frozen = 0;
 	(void)pthread_mutex_unlock(&s->lock);
 	(void)pthread_mutex_unlock(&s->append);
-	forget_logs(s, gone);
 	return 0;
 }
 

@@ -57,6 +57,7 @@ struct stage_log {
 	pthread_mutex_t sync;      /* log_sync's: one fdatasync at a time */
 	_Atomic bool failed;       /* a sync failed: Linux reports that once, and a later sync that
 				    * succeeds does not mean that the bytes are on the disk */
+	bool older;                /* an earlier process began it, and may have synced it */
 	bool torn;                 /* append lock: bytes of a failed record lie after the end */
 	char name[32];
 };
@@ -158,6 +159,7 @@ struct stage {
 	pthread_mutex_t lock;      /* index and list of logs; no system call under it */
 	struct stage_index index;  /* lock; changed under append, too */
 	struct stage_log *logs;    /* lock; oldest first */
+	struct stage_log *retired; /* lock: removed logs that are still open */
 	struct stage_log *current; /* append, lock: NULL: the next record begins one */
 	uint64_t next_generation;  /* append */
 	uint64_t frozen;           /* append: generation, 0: none */

@@ -383,6 +383,7 @@ static void renew_locked(struct tree *t)
 static void *commit_thread_run(void *arg)
 {
 	struct tree *t = arg;
+	uint64_t swept = 0;
 
 	commit_thread_lock(t);
 	while (!t->stopping) {
@@ -394,6 +395,12 @@ static void *commit_thread_run(void *arg)
 			renew_locked(t);
 		else
 			attempt_locked(t);
+		if (t->attempts != swept) {
+			swept = t->attempts;
+			unlock(t);
+			stage_sweep(t->stage); /* no caller waits for it */
+			commit_thread_lock(t);
+		}
 	}
 	unlock(t);
 	return NULL;
@@ -518,10 +525,11 @@ void commits_note(struct tree *t)
 	bool much = enough(t);
 
 	commit_thread_lock(t);
+	/* a thread that already waits for a pause in writing finds the new time when it wakes up */
+	if (much || !t->fresh_records)
+		(void)pthread_cond_signal(&t->wake);
 	t->fresh_records = true;
 	t->written_ms = clock_ms();
-	if (much || !t->committing)
-		(void)pthread_cond_signal(&t->wake);
 	unlock(t);
 }
 

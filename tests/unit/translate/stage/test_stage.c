@@ -519,12 +519,14 @@ static void test_never_written(void **state)
 
 /* what the disk did not take: each fdatasync fails as long as this is set */
 static bool syncs_fail;
+static unsigned syncs;
 static void (*during_sync)(void); /* called once, before it fails */
 
 int fdatasync(int fd)
 {
 	void (*then)(void) = during_sync;
 
+	syncs++;
 	during_sync = NULL;
 	if (then) {
 		then();
@@ -792,6 +794,39 @@ static void test_mimicry(void **state)
 	free(b);
 }
 
+/* SEMANTICS W3
+ * What a commit leaves goes to the next log. That log is synced if its caller was promised that the
+ * removed one is on the disk, by this process or by an earlier one, and not otherwise: it may have
+ * the bytes of many chunks by then. */
+static void test_left_durable(void **state)
+{
+	static const struct {
+		bool synced, older;
+		unsigned want;
+	} cases[] = {{false, false, 0}, {true, false, 1}, {false, true, 1}};
+	struct fx *f = *state;
+	uint64_t g;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		put(f, "left", "1");
+		put(f, "in", "2");
+		if (cases[i].synced)
+			assert_int_equal(stage_sync(f->s, NULL), 0);
+		if (cases[i].older)
+			reopen(f);
+		assert_int_equal(stage_freeze(f->s, &g, NULL), 0);
+		put(f, "next", "3");
+		syncs = 0;
+		assert_int_equal(retire(f, "left"), 0);
+		assert_int_equal(syncs, cases[i].want);
+		assert_non_null(f->s->retired); /* its space is not released yet */
+		stage_sweep(f->s);
+		assert_null(f->s->retired);
+		assert_int_equal(stage_drop(f->s, NULL, NULL), 0);
+		stage_sweep(f->s);
+	}
+}
+
 /* SEMANTICS E26
  * A log that lost its end when its sync failed is not removed: the commit did not read all
  * of it. */
@@ -845,7 +880,7 @@ int main(void)
 		TEST(test_damaged), TEST(test_hostile), TEST(test_mimicry),
 		TEST(test_power),   TEST(test_bare),    TEST(test_nothing_left),
 		TEST(test_failed_sync), TEST(test_never_written),
-		TEST(test_lost_end), TEST(test_two_syncs),
+		TEST(test_lost_end), TEST(test_two_syncs), TEST(test_left_durable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
