@@ -17,8 +17,8 @@ int io_pwrite(int fd, const void *p, size_t n, uint64_t off, struct err *e) NZ_M
  * a directory. */
 int io_sync(int fd, bool all, struct err *e) NZ_MUST_USE;
 
-/* io_start_sync - let the disk begin to write these bytes of a file, for an io_sync to come: it
- * waits for nothing, promises nothing, and its failure is the later call's. n = 0: up to the end. */
+/* io_start_sync - let the disk begin to write these bytes of a file, which io_sync will sync later:
+ * it waits for nothing and promises nothing. n = 0: up to the end. */
 void io_start_sync(int fd, uint64_t off, uint64_t n);
 
 /* io_racy_ns - for how many ns a later change may leave a file's times unchanged: file systems take
