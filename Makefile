@@ -388,16 +388,16 @@ check-page: page
 		--fetch-timeout=20000 >log 2>&1 || echo "check-page: playwright-core cannot be had"
 	NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py -k 'page/*' $(TESTFLAGS)
 
-# Tables of chunks (nczarrfs refs --table), read by hyparquet and DuckDB from npm; make check runs the
-# same where they are.
-TABLE_CLIENT := build/table/client
-check-table:
+# Readers in JavaScript from npm: tables of chunks (nczarrfs refs --table) by hyparquet and DuckDB,
+# classic files by netcdfjs; make check runs the same where they are.
+NPM_CLIENTS := build/npm
+check-npm:
 	$(MAKE) -j2 WERROR=1 all
-	@mkdir -p $(TABLE_CLIENT)
-	@cp tests/clients/table/package.json tests/clients/table/package-lock.json $(TABLE_CLIENT)
-	@cd $(TABLE_CLIENT) && timeout 300 npm ci --ignore-scripts --no-audit --no-fund --fetch-retries=0 \
-		--fetch-timeout=60000 >log 2>&1 || echo "check-table: hyparquet and DuckDB cannot be had"
-	NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py -k refs_table $(TESTFLAGS)
+	@mkdir -p $(NPM_CLIENTS)
+	@cp tests/clients/npm/package.json tests/clients/npm/package-lock.json $(NPM_CLIENTS)
+	@cd $(NPM_CLIENTS) && timeout 300 npm ci --ignore-scripts --no-audit --no-fund --fetch-retries=0 \
+		--fetch-timeout=60000 >log 2>&1 || echo "check-npm: the readers cannot be had"
+	NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py -k refs_table -k netcdfjs $(TESTFLAGS)
 
 demo:
 	@scripts/install-deps demo
@@ -405,7 +405,7 @@ demo:
 	@$(MAKE) --no-print-directory -s -j2 all
 	@scripts/demo $(BUILD)/nczarrfs
 
-.PHONY: install-deps install install-python uninstall deb deb-chroot print-version check check-all check-writing demo peers check-peers check-suites check-remote check-page check-table
+.PHONY: install-deps install install-python uninstall deb deb-chroot print-version check check-all check-writing demo peers check-peers check-suites check-remote check-page check-npm
 # ---- end of installing, checking, a first minute ----
 
 # --- sanitizers: begin --------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import shutil
 import numpy as np
 
 from gen import trees
+from lib import npm
 from lib.context import Skip, corpus, eventually_passes
 from cases.netcdf_view.test_virtual import virtual
 from cases.netcdf_view.test_virtual_corpus import rows
@@ -568,6 +569,27 @@ def test_scipy(t):
     kitchen(source, False, "many")
     with t.mount(source, "view=classic") as m:
         t.call(xarray_scipy, m.path, source)
+
+
+def test_netcdfjs(t):
+    """A reader in JavaScript. It gives padding as values of types shorter than 4 bytes, so that
+    these are compared with what it reads in nccopy's file."""
+    import netCDF4
+    source = t.path("a.nc")
+    kitchen(source, False, "many")
+    for kind, version in (1, "classic format"), (2, "64-bit offset format"):
+        nccopy(t, kind, source, t.path("copy.nc"))
+        with t.mount(source, "view=classic", f"classic_format=cdf{kind}") as m:
+            got = npm.read(t, "netcdfjs", "classic.mjs", os.path.join(m.path, "a.nc"))
+        assert got == npm.read(t, "netcdfjs", "classic.mjs", t.path("copy.nc"))
+        assert got["version"] == version
+        with netCDF4.Dataset(source) as d:
+            assert list(d.variables) == list(got["variables"])
+            for name, v in d.variables.items():
+                seen = got["variables"][name]
+                assert seen["dimensions"] == list(v.dimensions), name
+                if v.dtype.itemsize >= 4:
+                    assert seen["values"] == v[...].data.ravel().tolist(), name
 
 
 def test_tools(t):

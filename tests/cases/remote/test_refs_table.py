@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tables of chunks: each row has all that is needed to fetch and decode one chunk. Read by a small
-reader written from the specification, and by hyparquet and DuckDB where make check-table put
+reader written from the specification, and by hyparquet and DuckDB where make check-npm put
 them."""
 import base64
 import json
@@ -14,11 +14,8 @@ import numpy as np
 from cases.remote.test_refs import each_array, make_h5 as make_one, refs
 from cases.remote.test_refs_dir import DATASETS, make_archive, make_late
 from clients import chunk_table
-from lib import parquet
-from lib.context import ROOT, Skip
+from lib import npm, parquet
 
-CLIENT = os.path.join(ROOT, "build", "table", "client")
-READ = os.path.join(ROOT, "tests", "clients", "table", "read.mjs")
 COLUMNS = ["dataset", "variable", "chunk", "url", "offset", "length", "data", "zarray", "zattrs"]
 
 
@@ -145,7 +142,7 @@ def test_big(t):
 
 
 def comparable(rows):
-    """As read.mjs prints them."""
+    """As parquet.mjs prints them."""
     return [{k: str(v) if isinstance(v, int) else
              base64.b64encode(v).decode() if isinstance(v, bytes) else v
              for k, v in row.items()} for row in rows]
@@ -153,8 +150,6 @@ def comparable(rows):
 
 def test_readers(t):
     """What others read is what we read; a table of several row groups, too."""
-    if not shutil.which("node") or not os.path.isdir(os.path.join(CLIENT, "node_modules")):
-        raise Skip("hyparquet and DuckDB are not there: make check-table gets them from npm")
     make_archive(t.path("data"))
     with h5py.File(t.path("data/odd.h5"), "w") as f:
         f.create_dataset("texts", data=["a", "bcd", ""], dtype=h5py.string_dtype())
@@ -171,7 +166,5 @@ def test_readers(t):
 
 
 def read(t, reader, path, *columns):
-    status, text, err = t.run("node", READ, reader, path, *columns, timeout=120,
-                              env={"NCZARRFS_TABLE_CLIENT": CLIENT})
-    assert status == 0, err
-    return json.loads(text)
+    return npm.read(t, "@duckdb" if reader == "duckdb" else reader, "parquet.mjs", reader, path,
+                    *columns)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// read.mjs READER FILE [COLUMN...]: the rows of a Parquet file as a JSON array, by a reader from npm: hyparquet or
-// duckdb (@duckdb/node-api), which are in the directory NCZARRFS_TABLE_CLIENT. 64-bit numbers are
-// strings, bytes base64.
+// parquet.mjs READER FILE [COLUMN...]: the rows of a Parquet file as a JSON array, by hyparquet or
+// duckdb (@duckdb/node-api), which are in the directory NCZARRFS_NPM. 64-bit numbers are strings,
+// bytes base64.
 import { createRequire } from 'node:module'
 import { readFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 
 const [reader, path, ...columns] = process.argv.slice(2)
-const require = createRequire(process.env.NCZARRFS_TABLE_CLIENT + '/package.json')
+const require = createRequire(process.env.NCZARRFS_NPM + '/package.json')
 
 async function load(name) {
   return import(pathToFileURL(require.resolve(name)))
