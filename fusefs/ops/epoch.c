@@ -6,7 +6,11 @@
  * report no events. If the source is a directory, the source itself is polled, because only it
  * knows which of its files matter; while it cannot be opened, the watcher tries to open it every
  * few seconds. The watcher never waits for a request that may wait for it: a request waits only in
- * the states CHANGED and OPENING, and holds no epoch then. */
+ * the states CHANGED and OPENING, and holds no epoch then.
+ *
+ * A request in the current epoch takes no lock: it counts itself, and then checks that the epoch is
+ * still the current one. The watcher withdraws the epoch first and reads the counts then. So either
+ * the request sees the withdrawal, or the watcher sees the request. */
 #include "fusefs/ops/epoch.h"
 
 #include <errno.h>
@@ -32,6 +36,7 @@ enum {
 	TREE_POLL_MS = 200, /* shortest time between two polls of a directory */
 	RETRY_MS = 1000,  /* until a failure that may be transient is tried again */
 	RETRY_TIMES = 10, /* or the time that opening took, times this, if that is more */
+	COUNTS = 16,      /* threads with a counter of their own; others share them */
 	OPEN_ROUNDS = 3,  /* fewest further attempts at a file that changes meanwhile ... */
 	/* ... and the time for them; longest wait of a request for a new epoch */
 	WAIT_SECONDS = 10,
@@ -49,6 +54,12 @@ struct epoch_names {
 	size_t n, cap;
 };
 
+/* epoch_count - requests that hold an epoch, on one of the two sides. Only the sum of all counts
+ * means something, since a request may end in another thread. */
+struct epoch_count {
+	_Alignas(64) _Atomic int64_t n[2];
+};
+
 struct epochs {
 	const char *path;
 	epochs_open_fn *open;
@@ -56,15 +67,19 @@ struct epochs {
 	epochs_changed_fn *changed;
 	void *changed_arg;
 
+	struct epoch_count counts[COUNTS];
+	/* `now`, with its side in the lowest bit, in the state CURRENT; else 0 */
+	_Alignas(64) _Atomic uintptr_t current;
+
 	pthread_mutex_t lock;
-	pthread_cond_t moved;    /* state changed, or the last request of `now` ended */
+	pthread_cond_t moved;    /* state changed, or a request of an epoch that ends has ended */
 	enum epoch_state state;  /* lock */
 	struct epoch *now;       /* lock; NULL in OPENING and BROKEN */
 	struct epoch *past;      /* lock; the previous epoch, until a new one is opened */
 	bool telling;            /* lock: the kernel is being notified; no request may wait */
 	bool stopping;           /* lock: the watcher ends, and no source is opened any more */
 	struct stat last;        /* lock: stat of the source when last opened */
-	bool used;               /* lock: a request came since the last check */
+	_Atomic bool used;       /* a request came since the last check */
 
 	/* References that the kernel holds to inodes of epochs whose low 10 bits are the index. */
 	_Atomic int64_t reported[EPOCHS_EPOCHS];
@@ -220,14 +235,69 @@ static bool epoch_belongs(const struct epoch *ep, uint64_t ino)
 	return ino == EPOCHS_ROOT || ino >> 54 == ep->number % EPOCHS_EPOCHS;
 }
 
+/* count_of - the counters of this thread. */
+static _Atomic int64_t *count_of(struct epochs *l)
+{
+	static _Atomic unsigned threads;
+	static _Thread_local unsigned own; /* 1 + its index */
+
+	if (!own)
+		own = 1 + atomic_fetch_add(&threads, 1) % COUNTS;
+	return l->counts[own - 1].n;
+}
+
+/* epoch_leave - a request that counted itself on a side ends. */
+static void epoch_leave(struct epochs *l, unsigned side)
+{
+	uintptr_t current;
+
+	atomic_fetch_sub(&count_of(l)[side], 1);
+	current = atomic_load(&l->current);
+	if (current && (current & 1) == side)
+		return;
+	LOCK_SCOPE(&l->lock); /* the watcher may wait for it */
+	(void)pthread_cond_broadcast(&l->moved);
+}
+
+/* epoch_requests - requests that hold an epoch that no further request gets. */
+static int64_t epoch_requests(struct epochs *l, const struct epoch *ep)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < COUNTS; i++)
+		sum += atomic_load(&l->counts[i].n[ep->side]);
+	return sum;
+}
+
+/* take_current - the current epoch, if the inode belongs to it; else NULL. */
+static struct epoch *take_current(struct epochs *l, uint64_t ino)
+{
+	uintptr_t current = atomic_load(&l->current);
+	struct epoch *ep = (struct epoch *)(current & ~(uintptr_t)1);
+
+	if (!atomic_load_explicit(&l->used, memory_order_relaxed))
+		atomic_store(&l->used, true);
+	if (!current)
+		return NULL;
+	atomic_fetch_add(&count_of(l)[current & 1], 1);
+	if (atomic_load(&l->current) == current && epoch_belongs(ep, ino))
+		return ep;
+	epoch_leave(l, current & 1);
+	return NULL;
+}
+
 /* epoch_take - past: NULL if only the current epoch will do. */
 static int epoch_take(struct epochs *l, uint64_t ino, bool *past, struct epoch **ret,
 		      struct err *e)
 {
-	LOCK_SCOPE(&l->lock);
-	struct epoch *ep = NULL;
+	struct epoch *ep = take_current(l, ino);
 
-	l->used = true;
+	if (past)
+		*past = false;
+	*ret = ep;
+	if (ep)
+		return 0;
+	LOCK_SCOPE(&l->lock);
 	if (ino == EPOCHS_ROOT)
 		epoch_wait_locked(l);
 	if (l->state == CURRENT && epoch_belongs(l->now, ino))
@@ -244,7 +314,7 @@ static int epoch_take(struct epochs *l, uint64_t ino, bool *past, struct epoch *
 		return err_set(e, -ESTALE, "'%s' changed", l->path);
 	else
 		return err_set(e, -EIO, "'%s' changed and is not open", l->path);
-	ep->requests++;
+	atomic_fetch_add(&count_of(l)[ep->side], 1);
 	*ret = ep;
 	if (past)
 		*past = ep == l->past;
@@ -264,10 +334,15 @@ int epoch_acquire_stale(struct epochs *l, uint64_t ino, struct epoch **ret, bool
 
 void epoch_release(struct epochs *l, struct epoch *ep)
 {
-	LOCK_SCOPE(&l->lock);
+	epoch_leave(l, ep->side);
+}
 
-	if (--ep->requests == 0 && (l->state != CURRENT || ep == l->past))
-		(void)pthread_cond_broadcast(&l->moved);
+/* become_locked - change the state. */
+static void become_locked(struct epochs *l, enum epoch_state state)
+{
+	l->state = state;
+	atomic_store(&l->current, state == CURRENT ? (uintptr_t)l->now | l->now->side : 0);
+	(void)pthread_cond_broadcast(&l->moved);
 }
 
 void epochs_reported(struct epochs *l, const struct epoch *ep, int64_t n)
@@ -297,7 +372,7 @@ void epochs_invalidate(struct epochs *l, const struct epoch *ep)
 	(void)pthread_mutex_lock(&l->lock);
 	mine = l->state == CURRENT && l->now == ep;
 	if (mine)
-		l->state = CHANGED;
+		become_locked(l, CHANGED);
 	(void)pthread_mutex_unlock(&l->lock);
 	if (mine)
 		signal_fd(l->poke_fd);
@@ -322,8 +397,7 @@ static void set_state(struct epochs *l, enum epoch_state state)
 {
 	LOCK_SCOPE(&l->lock);
 
-	l->state = state;
-	(void)pthread_cond_broadcast(&l->moved);
+	become_locked(l, state);
 }
 
 /* quit_within - wait for ms milliseconds; true if the watcher has to end. */
@@ -442,18 +516,18 @@ static void epoch_retire(struct epochs *l)
 	(void)pthread_mutex_lock(&l->lock);
 	ep = l->now;
 	if (ep)
-		l->state = CHANGED;
+		become_locked(l, CHANGED);
 	(void)pthread_mutex_unlock(&l->lock);
 	if (!ep)
 		return;
 	names_release(&l->old);
 	epoch_names_of(ep, &l->old);
 	(void)pthread_mutex_lock(&l->lock);
-	while (ep->requests)
+	while (epoch_requests(l, ep) > 0)
 		(void)pthread_cond_wait(&l->moved, &l->lock);
 	l->past = ep;
 	l->now = NULL;
-	l->state = OPENING;
+	become_locked(l, OPENING);
 	(void)pthread_mutex_unlock(&l->lock);
 }
 
@@ -464,7 +538,7 @@ static void close_past(struct epochs *l)
 
 	(void)pthread_mutex_lock(&l->lock);
 	ep = l->past;
-	while (ep && ep->requests)
+	while (ep && epoch_requests(l, ep) > 0)
 		(void)pthread_cond_wait(&l->moved, &l->lock);
 	l->past = NULL;
 	(void)pthread_mutex_unlock(&l->lock);
@@ -497,8 +571,8 @@ static void epoch_opened(struct epochs *l, struct epoch *ep)
 	(void)pthread_mutex_lock(&l->lock);
 	l->now = ep;
 	l->last = l->seen;
-	l->state = CURRENT;
-	(void)pthread_cond_broadcast(&l->moved);
+	ep->side = l->past ? !l->past->side : 0;
+	become_locked(l, CURRENT);
 	(void)pthread_mutex_unlock(&l->lock);
 	log_warn("'%s' changed: opened again", l->path);
 	close_past(l);
@@ -576,7 +650,7 @@ static void reload(struct epochs *l)
 static bool may_ask(struct epochs *l, enum epoch_state state, int64_t now)
 {
 	int64_t every = state == BROKEN ? l->retry_ms : l->remote ? l->remote_ms : TREE_POLL_MS;
-	bool used, dir = l->seen_ok && S_ISDIR(l->seen.st_mode);
+	bool dir = l->seen_ok && S_ISDIR(l->seen.st_mode);
 
 	if (now - l->tree_ms < every)
 		return false;
@@ -586,10 +660,7 @@ static bool may_ask(struct epochs *l, enum epoch_state state, int64_t now)
 		return dir;
 	if (l->remote ? !l->remote_ms && state != BROKEN : !l->no_fault)
 		return false;
-	LOCK_SCOPE(&l->lock);
-	used = l->used;
-	l->used = false;
-	return used;
+	return atomic_exchange(&l->used, false);
 }
 
 /* tree_changed - true if a source has to be opened again: a directory or remote source reports a
@@ -677,10 +748,11 @@ void epochs_stop(struct epochs *l)
 /* new_empty - create epochs without a source. */
 static struct epochs *new_empty(void)
 {
-	struct epochs *l = alloc_array(1, sizeof(*l));
+	struct epochs *l = aligned_alloc(_Alignof(struct epochs), sizeof(*l));
 
 	if (!l)
 		return NULL;
+	memset(l, 0, sizeof(*l));
 	(void)pthread_mutex_init(&l->lock, NULL);
 	(void)pthread_mutex_init(&l->stop_lock, NULL);
 	cancel_cond_init(&l->moved);
@@ -710,6 +782,7 @@ int epochs_new(const char *path, epochs_open_fn *open, void *arg, struct epochs 
 	if (l->now->source)
 		l->seen = l->last = l->now->source->ds.st;
 	l->seen_ok = true;
+	become_locked(l, CURRENT); /* no other thread has it yet */
 	*ret = l;
 	return 0;
 }

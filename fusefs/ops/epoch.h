@@ -28,7 +28,8 @@ struct epoch {
 	struct source *source; /* NULL if the view has none */
 	struct view *view;
 	uint64_t number;    /* 0, 1, 2 ... */
-	uint32_t requests;  /* lock: requests that hold it */
+	unsigned side;      /* 0 or 1: where its requests are counted; another than that of the
+			     * epoch before it, which may still be in use */
 };
 
 /* epochs_open_fn - open source and view; connected by main. */
