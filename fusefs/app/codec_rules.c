@@ -75,10 +75,10 @@ int fs_rules_init(const struct cfg *cfg, struct fs_rules *ret, struct err *e)
 	}
 	if (rc == 0 && cfg->rw && cfg->command == CFG_MOUNT)
 		rc = chunk_rules_check("chunks", (const char *const *)cfg->chunk_rules,
-				       cfg->n_chunk_rules, NULL, e);
+				       cfg->n_chunk_rules, e);
 	if (rc == 0)
 		rc = chunk_rules_check("rechunk", (const char *const *)cfg->rechunk_rules,
-				       cfg->n_rechunk_rules, NULL, e);
+				       cfg->n_rechunk_rules, e);
 	if (rc)
 		fs_rules_release(ret);
 	return rc;

@@ -99,20 +99,27 @@ static int grow_entries(struct index_builder *b, struct err *e)
 	return 0;
 }
 
+/* chunk_partial - whether a chunk extends beyond its dataset. */
+static bool chunk_partial(const struct index_builder *b, const uint64_t *coords)
+{
+	for (size_t d = 0; d < b->rank; d++)
+		if (coords[d] >= b->l->dims[d] / b->l->chunk[d])
+			return true;
+	return false;
+}
+
 int index_builder_add(struct index_builder *b, const uint64_t *coords, uint64_t addr,
 		      uint64_t size, uint32_t mask, struct err *e)
 {
 	struct h5_entry *p;
 	uint64_t linear = 0;
-	bool partial = false;
 
 	for (size_t d = 0; d < b->rank; d++) {
 		if (coords[d] >= b->limit[d])
 			return 0;
 		linear += coords[d] * b->stride[d];
-		partial |= coords[d] >= b->l->dims[d] / b->l->chunk[d];
 	}
-	if (!b->l->filtered || (b->l->edges_unfiltered && partial)) {
+	if (!b->l->filtered || (b->l->edges_unfiltered && chunk_partial(b, coords))) {
 		size = b->chunk_bytes;
 		mask = b->l->filtered ? CODEC_ALL_SKIPPED : 0;
 	}

@@ -88,6 +88,7 @@ static int use_model(struct isolated *g, struct err *e)
 	const struct stat st = g->base.ds.st;
 
 	g->base.ds = m->ds;
+	g->base.ds.notes_room = 0; /* a child has no say in it */
 	g->base.ds.arena = (struct arena){.fixed = true, .used = m->used};
 	g->base.ds.st = st;
 	return g->kind->use(g, m->own, e);

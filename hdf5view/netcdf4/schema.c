@@ -78,7 +78,8 @@ int nc_full(const struct nc_model *m, struct err *e)
 {
 	return m->arena.starved
 		       ? err_nomem(e)
-		       : err_set(e, -ERANGE, "netCDF file: its metadata exceeds %zu bytes",
+		       : err_set(e, -ERANGE, "netCDF file: its metadata exceeds %zu bytes "
+				 "(-o memory)",
 				 m->arena.max);
 }
 

@@ -416,6 +416,8 @@ static int fix_user(struct h5_sink *s, uint64_t addr)
 		}
 		x.axis[k].len = n;
 	}
+	h5_id_close(&x.a.at); /* an open attribute is not deleted */
+	x.a.at = -1;
 	if (changed)
 		rc = H5Adelete(set, "DIMENSION_LIST") < 0 ||
 				     nc_h5_attr_raw(set, "DIMENSION_LIST", x.type, x.n,

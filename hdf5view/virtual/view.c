@@ -11,21 +11,18 @@
 #include "base/core/clock.h"
 #include "hdf5view/netcdf4/schema.h"
 #include "hdf5view/virtual/file_layout.h"
-#include "translate/chunkio/provenance.h"
+#include "hdf5view/virtual/one_file.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
 
-#define FILE_ID (VIEW_ROOT + 1)
 #define RETRY_MS 1000
 
 struct nc_view {
-	struct view base;
+	struct one_file one;
 	struct nc_view_options opts;
-	struct plan *plans; /* n_arrays */
 	struct nc_model *model;
 	struct chunkio *io;
 
@@ -40,16 +37,16 @@ struct nc_view {
 
 static struct nc_view *nc(struct view *v)
 {
-	return CONTAINER_OF(v, struct nc_view, base);
+	return CONTAINER_OF(v, struct nc_view, one.base);
 }
 
 static int view_lay_out(struct nc_view *n, struct nc_layout **ret, struct err *e)
 {
 	struct nc_image image = {0};
-	int rc = nc_build(n->model, n->base.source, n->opts.max_image_bytes, &image, e);
+	int rc = nc_build(n->model, n->one.base.source, n->opts.max_image_bytes, &image, e);
 
 	rc = rc ? rc
-		: nc_layout_new(n->base.source, n->plans, n->io, &image,
+		: nc_layout_new(n->one.base.source, n->one.plans, n->io, &image,
 				n->opts.max_index_bytes, ret, e);
 	nc_image_release(&image);
 	return rc;
@@ -118,88 +115,29 @@ static int layout(struct nc_view *n, struct nc_layout **ret, struct err *e)
 	return rc;
 }
 
-static void view_file_attr(struct nc_view *n, struct view_attr *ret, struct err *e)
+static void view_size(struct one_file *f, struct view_attr *ret, struct err *e)
 {
 	struct nc_layout *l;
 
-	*ret = (struct view_attr){.id = FILE_ID, .nlink = 1, .cached = true, .size = 1};
-	if (layout(n, &l, e) == 0)
-		ret->size = nc_layout_size(l);
-	else
-		ret->unknown = true; /* the kernel reads an empty file as empty: hence the 1 */
+	ret->unknown = layout(nc(&f->base), &l, e) < 0;
+	ret->size = ret->unknown ? 1 /* the kernel reads an empty file as empty */
+				 : nc_layout_size(l);
 }
 
-static int view_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct err *e)
+/* view_ready - laying out is not cheap. */
+static bool view_ready(struct one_file *f)
 {
-	if (id == VIEW_ROOT)
-		*ret = (struct view_attr){.id = VIEW_ROOT, .is_dir = true, .nlink = 2};
-	else if (id == FILE_ID)
-		view_file_attr(nc(v), ret, e);
-	else
-		return err_set(e, -ESTALE, "no file has the id %" PRIu64, id);
-	return 0;
-}
-
-static int in_root(uint64_t dir, struct err *e)
-{
-	if (dir == VIEW_ROOT)
-		return 0;
-	if (dir == FILE_ID)
-		return err_set(e, -ENOTDIR, "not a directory");
-	return err_set(e, -ESTALE, "no file has the id %" PRIu64, dir);
-}
-
-static int view_lookup(struct view *v, uint64_t dir, const char *name, size_t len,
-		       struct view_attr *ret, struct err *e)
-{
-	const char *own = nc(v)->opts.name;
-	int rc = in_root(dir, e);
-
-	if (rc < 0)
-		return rc;
-	if (strlen(own) != len || memcmp(own, name, len) != 0)
-		return err_set(e, -ENOENT, "no such file");
-	view_file_attr(nc(v), ret, e);
-	return 0;
-}
-
-static int view_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr,
-		     view_emit *emit, void *arg, struct err *e)
-{
-	struct nc_view *n = nc(v);
-	struct view_attr at;
-	bool have = want_attr && atomic_load(&n->layout); /* laying out is not cheap */
-	int rc = in_root(dir, e);
-
-	if (rc < 0 || cookie > 0)
-		return rc;
-	if (have)
-		view_file_attr(n, &at, NULL);
-	(void)emit(arg, n->opts.name, FILE_ID, false, have ? &at : NULL, 1);
-	return 0;
+	return atomic_load(&nc(&f->base)->layout) != NULL;
 }
 
 static int view_read(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
 		     struct span *ret, struct err *e)
 {
 	struct nc_layout *l;
-	int rc;
+	int rc = one_file_is(id, e);
 
-	if (id != FILE_ID)
-		return id == VIEW_ROOT ? err_set(e, -EISDIR, "it is a directory")
-				       : in_root(id, e);
-	rc = layout(nc(v), &l, e);
+	rc = rc ? rc : layout(nc(v), &l, e);
 	return rc < 0 ? rc : nc_layout_read(l, off, len, room, ret, e);
-}
-
-static uint64_t view_parent(struct view *v NZ_UNUSED, uint64_t dir NZ_UNUSED)
-{
-	return VIEW_ROOT;
-}
-
-static const struct plan *view_plan(struct view *v, uint32_t array)
-{
-	return &nc(v)->plans[array];
 }
 
 static void view_close(struct view *v)
@@ -212,32 +150,22 @@ static void view_close(struct view *v)
 	nc_layout_free(atomic_load(&n->layout));
 	chunkio_free(n->io);
 	nc_model_free(n->model);
-	free(n->plans);
+	free(n->one.plans);
 	(void)pthread_cond_destroy(&n->made);
 	(void)pthread_mutex_destroy(&n->lock);
 	free(n);
 }
 
-static int view_op_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
-			 struct err *e)
-{
-	if (!name)
-		return 0; /* none is listed */
-	if (id != FILE_ID || !provenance_of(name))
-		return err_set(e, -ENODATA, "no attribute '%s'", name);
-	return provenance_view(v->source, nc(v)->plans, provenance_of(name), out, e);
-}
-
 static const struct view_ops nc_view_ops = {
 	.name = "netcdf",
-	.xattr = view_op_xattr,
+	.xattr = one_file_xattr,
 	.close = view_close,
-	.lookup = view_lookup,
-	.getattr = view_getattr,
-	.list = view_list,
+	.lookup = one_file_lookup,
+	.getattr = one_file_getattr,
+	.list = one_file_list,
 	.read = view_read,
-	.parent = view_parent,
-	.plan = view_plan,
+	.parent = one_file_parent,
+	.plan = one_file_plan,
 };
 
 int nc_view_open(struct source *s, const struct nc_view_options *opts, struct view **ret,
@@ -248,20 +176,23 @@ int nc_view_open(struct source *s, const struct nc_view_options *opts, struct vi
 
 	if (!n)
 		return err_nomem(e);
-	n->base = (struct view){.ops = &nc_view_ops, .source = s};
+	n->one = (struct one_file){.base = {.ops = &nc_view_ops, .source = s},
+				   .name = opts->name,
+				   .size = view_size,
+				   .ready = view_ready};
 	n->opts = *opts;
 	atomic_init(&n->layout, NULL);
 	(void)pthread_mutex_init(&n->lock, NULL); /* cannot fail with default attributes */
 	cancel_cond_init(&n->made);
-	n->plans = alloc_array(s->ds.n_arrays, sizeof(*n->plans));
-	rc = n->plans ? nc_model_new(s, opts, n->plans, &n->model, e) : err_nomem(e);
-	rc = rc ? rc : chunkio_new(s, n->plans, &opts->io, &n->io, e);
+	n->one.plans = alloc_array(s->ds.n_arrays, sizeof(*n->one.plans));
+	rc = n->one.plans ? nc_model_new(s, opts, n->one.plans, &n->model, e) : err_nomem(e);
+	rc = rc ? rc : chunkio_new(s, n->one.plans, &opts->io, &n->io, e);
 	if (rc < 0) {
-		view_close(&n->base);
+		view_close(&n->one.base);
 		return rc;
 	}
-	n->base.notes = nc_model_notes(n->model, &n->base.n_notes);
-	*ret = &n->base;
+	n->one.base.notes = nc_model_notes(n->model, &n->one.base.n_notes);
+	*ret = &n->one.base;
 	return 0;
 }
 

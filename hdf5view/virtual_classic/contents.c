@@ -391,41 +391,44 @@ static bool contents_needs_5(const struct contents *c)
 	return !fit;
 }
 
-/* contents_try - lay out the file in one version. */
-static int contents_try(struct contents *c, struct cdf_attrs_how *how, unsigned version,
-			struct err *e)
+/* contents_attrs_for - the attributes of a version, which depend on whether it is CDF-5. */
+static int contents_attrs_for(struct contents *c, struct cdf_attrs_how *how, unsigned version,
+			      struct err *e)
 {
-	int rc = 0;
-
-	/* attributes depend on whether it is CDF-5 */
-	if (how->version == 0 || (version == 5) != (how->version == 5)) {
-		how->noted = how->version != 0;
-		how->version = version;
-		how->made = 0;
-		rc = contents_attrs(c, how, e);
-	}
-	return rc < 0 ? rc : cdf_layout_make(&c->f->h, version, &c->f->at, &c->f->header, e);
+	if (how->version != 0 && (version == 5) == (how->version == 5))
+		return 0;
+	how->noted = how->version != 0;
+	how->version = version;
+	how->made = 0;
+	return contents_attrs(c, how, e);
 }
 
-/* contents_version - the first version that can hold the data, or the requested one. */
+/* contents_version - the first version that can hold the data, or the requested one. Another
+ * version helps neither if memory is short for attributes nor if the header is too long. */
 static int contents_version(struct contents *c, struct err *e)
 {
 	static const unsigned all[] = {1, 2, 5};
 	const bool automatic = c->format == CDF_FORMAT_AUTO, five = contents_needs_5(c);
+	struct cdf_file *f = c->f;
 	struct cdf_attrs_how how = {0};
 	struct err why = ERR_INIT;
 	int rc = -ERANGE;
 
-	for (size_t i = 0; i < ARRAY_LEN(all) && rc == -ERANGE; i++)
-		if (automatic ? !five || all[i] == 5 : all[i] == (unsigned)c->format)
-			rc = contents_try(c, &how, all[i], &why);
+	for (size_t i = 0; i < ARRAY_LEN(all) && rc == -ERANGE && buf_ok(&f->header); i++) {
+		if (automatic ? five && all[i] != 5 : all[i] != (unsigned)c->format)
+			continue;
+		rc = contents_attrs_for(c, &how, all[i], e);
+		if (rc < 0)
+			return rc;
+		rc = cdf_layout_make(&f->h, all[i], &f->at, &f->header, &why);
+	}
 	if (rc < 0)
-		return err_set(e, rc, "classic netCDF file (CDF-%u): %s", c->f->h.version,
+		return err_set(e, rc, "classic netCDF file (CDF-%u): %s", f->h.version,
 			       why.msg);
 	if (how.made && nc_note(c->m, 0, DS_NONE,
 				"%" PRIu64 " attributes of unsigned or 64-bit integers are "
 				"stored as int, which CDF-%u has",
-				how.made, c->f->h.version) < 0)
+				how.made, f->h.version) < 0)
 		return err_nomem(e);
 	return 0;
 }

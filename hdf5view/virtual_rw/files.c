@@ -180,7 +180,7 @@ int rw_file_ready(struct rw_file *f, struct err *e)
 	if (!atomic_load(&f->ready)) {
 		struct view *g = f->snapshot->view;
 
-		rc = g->ops->getattr(g, RW_FILE_ID, &at, e);
+		rc = g->ops->getattr(g, ONE_FILE_ID, &at, e);
 		if (rc == 0 && at.unknown)
 			rc = e && e->code < 0
 				     ? e->code

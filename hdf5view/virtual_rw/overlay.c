@@ -46,7 +46,7 @@ static int base_read(const struct snapshot *g, uint64_t base_end, uint64_t off, 
 	size_t have = (size_t)(off < base_end ? u64_min(n, base_end - off) : 0);
 
 	memset(out + have, 0, n - have);
-	return view_read(g->view, RW_FILE_ID, "the virtual file", off, out, have, e);
+	return view_read(g->view, ONE_FILE_ID, "the virtual file", off, out, have, e);
 }
 
 /* overlay_copy_base - the same, into a file. */

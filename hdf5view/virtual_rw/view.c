@@ -177,7 +177,7 @@ static int virtual_rw_view_read_file(struct rw_file *f, uint64_t off, size_t len
 	(void)pthread_rwlock_rdlock(&f->copy.map);
 	snapshot = f->copy.fd < 0 && f->snapshot;
 	if (snapshot)
-		rc = f->snapshot->view->ops->read(f->snapshot->view, RW_FILE_ID, off, len, room,
+		rc = f->snapshot->view->ops->read(f->snapshot->view, ONE_FILE_ID, off, len, room,
 						  ret, e);
 	(void)pthread_rwlock_unlock(&f->copy.map);
 	if (snapshot)
@@ -325,7 +325,7 @@ int nc_rw_open(struct snapshots *g, const struct file_rw_options *opts, struct v
 	v->snapshots = g;
 	v->opts = *opts;
 	v->scratch = -1;
-	v->next_id = RW_FILE_ID;
+	v->next_id = ONE_FILE_ID;
 	v->next_work = 1;
 	(void)pthread_mutex_init(&v->lock, NULL); /* cannot fail with default attributes */
 	(void)pthread_mutex_init(&v->commit, NULL);

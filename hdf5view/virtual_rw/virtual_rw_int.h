@@ -21,9 +21,9 @@
 #include <stdatomic.h>
 
 #include "base/os/lock.h"
+#include "hdf5view/virtual/one_file.h"
 
 #define RW_SCRATCH "scratch" /* directory of scratch files in the state directory */
-#define RW_FILE_ID (VIEW_ROOT + 1) /* of the file of a read-only view */
 
 /* ---- overlay.c: the bytes of a file ---- */
 

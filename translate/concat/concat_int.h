@@ -259,8 +259,6 @@ long double concat_value_at(const struct concat_conv *c, const uint8_t *in, uint
 int concat_copy_model(struct concat *j, struct err *e) NZ_MUST_USE;
 int concat_attrs(struct concat *j, struct ds_array *a, const struct concat_goal *goal,
 		 struct err *e) NZ_MUST_USE;
-/* concat_note - add one line about the joined dataset. */
-int concat_note(struct concat *j, struct err *e, const char *fmt, ...) NZ_PRINTF(3, 4);
 
 /* concat_member_at - the member with element `at` along the dimension. */
 uint32_t concat_member_at(const struct concat *j, uint64_t at);

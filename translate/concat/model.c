@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "translate/model/builder.h"
+
 #define COORD_CHUNK ((uint64_t)512 << 10) /* elements of a chunk of the coordinate */
 #define NAMES_SHOWN 5
 
@@ -128,9 +130,10 @@ static int align_all(struct concat *j, struct err *e)
 	for (size_t i = 1; i < j->n_members && rc == 0; i++)
 		rc = align(j, &j->members[i], &extra, e);
 	for (size_t i = 0; i < extra.n && rc == 0; i++)
-		rc = concat_note(j, e, "'%s' is not in the first file ('%s'): it is left out%s",
-				 extra.names[i], concat_name(j->members[0].path),
-				 i + 1 == NAMES_SHOWN ? ", and possibly others" : "");
+		rc = ds_note_append(&j->base.ds, e,
+				    "'%s' is not in the first file ('%s'): it is left out%s",
+				    extra.names[i], concat_name(j->members[0].path),
+				    i + 1 == NAMES_SHOWN ? ", and possibly others" : "");
 	return rc;
 }
 
@@ -431,7 +434,7 @@ static int concat_one(struct concat *j, uint32_t array, const struct concat_goal
 	if (rc == 0 && x->coord)
 		rc = take_values(j, x, a, total, e);
 	if (rc == 0 && why_other(x))
-		rc = concat_note(j, e, "'%s': %s", a->name, why_other(x));
+		rc = ds_note_append(&j->base.ds, e, "'%s': %s", a->name, why_other(x));
 	return rc;
 }
 
@@ -491,30 +494,6 @@ int concat_model(struct concat *j, uint64_t total, struct err *e)
 
 /* The first member's model, to be changed. Unchanged parts are borrowed from that member, which
  * stays open as long as the concatenation. */
-
-#define NOTE_MAX 400
-
-int concat_note(struct concat *j, struct err *e, const char *fmt, ...)
-{
-	struct dataset *ds = &j->base.ds;
-	const char **notes = arena_alloc(&ds->arena, (size_t)ds->n_notes + 1, sizeof(*notes));
-	char text[NOTE_MAX];
-	va_list ap;
-
-	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap); /* a long note is cut */
-	va_end(ap);
-	if (notes) {
-		for (uint32_t i = 0; i < ds->n_notes; i++)
-			notes[i] = ds->notes[i];
-		notes[ds->n_notes] = arena_strdup(&ds->arena, text);
-	}
-	if (!notes || !notes[ds->n_notes])
-		return arena_full(&ds->arena, e, "the joined dataset");
-	ds->notes = notes;
-	ds->n_notes++;
-	return 0;
-}
 
 int concat_copy_model(struct concat *j, struct err *e)
 {

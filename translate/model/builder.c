@@ -59,3 +59,43 @@ void ds_notes_release(struct ds_notes *n)
 	free(n->v);
 	*n = (struct ds_notes){0};
 }
+
+/* notes_of_its_own - the list of a dataset, with room for one more note; NULL: the arena is full.
+ * The room is doubled each time. */
+static const char **notes_of_its_own(struct dataset *ds)
+{
+	uint32_t room;
+	const char **v;
+
+	if (ds->n_notes < ds->notes_room)
+		return (const char **)(uintptr_t)ds->notes;
+	if (ckd_mul(&room, ds->n_notes + 1, 2u))
+		return NULL;
+	v = arena_alloc(&ds->arena, room, sizeof(*v));
+	if (!v)
+		return NULL;
+	if (ds->n_notes > 0)
+		memcpy(v, ds->notes, ds->n_notes * sizeof(*v));
+	ds->notes = v;
+	ds->notes_room = room;
+	return v;
+}
+
+int ds_note_append(struct dataset *ds, struct err *e, const char *fmt, ...)
+{
+	struct err line = ERR_INIT;
+	char text[ERR_TEXT_MAX];
+	const char **v = notes_of_its_own(ds);
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap); /* a long note is cut */
+	va_end(ap);
+	(void)err_set(&line, 0, "%s", text); /* as in ds_notes_add */
+	if (v)
+		v[ds->n_notes] = arena_strdup(&ds->arena, line.msg);
+	if (!v || !v[ds->n_notes])
+		return builder_full(&ds->arena, e);
+	ds->n_notes++;
+	return 0;
+}

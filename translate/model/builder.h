@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* builder.h - the notes of a dataset model, which every source collects in the same way. */
+/* builder.h - the notes of a dataset model: every source collects them in the same way, and a
+ * source above another one appends its own. */
 #ifndef TRANSLATE_MODEL_BUILDER_H
 #define TRANSLATE_MODEL_BUILDER_H
 
@@ -26,5 +27,10 @@ int ds_notes_add(struct ds_notes *n, struct arena *a, const char *where, size_t 
 int ds_notes_freeze(struct ds_notes *n, struct arena *a, struct dataset *ds,
 		    struct err *e) NZ_MUST_USE;
 void ds_notes_release(struct ds_notes *n);
+
+/* ds_note_append - append a note to a finished dataset, whose list may be borrowed from another
+ * one: it is copied then. Returns 0; -ERANGE the arena is full; -ENOMEM. */
+int ds_note_append(struct dataset *ds, struct err *e, const char *fmt, ...) NZ_PRINTF(3, 4)
+	NZ_MUST_USE;
 
 #endif

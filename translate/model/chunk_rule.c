@@ -11,20 +11,20 @@
 #define SHOWN 60 /* bytes of a rule or name in a message */
 
 /* rule_vars - the part of a rule in front of its lengths, *ret_len bytes; 0: it is for all. Returns
- * where the lengths begin. */
+ * where the lengths begin; an empty part belongs to them, and makes them invalid. */
 static const char *rule_vars(const char *rule, size_t *ret_len)
 {
 	const char *comma = strchr(rule, ','), *equals = strchr(rule, '=');
 
 	*ret_len = 0;
-	if (!comma || !equals || equals < comma)
+	if (!comma || comma == rule || !equals || equals < comma)
 		return rule;
 	*ret_len = (size_t)(comma - rule);
 	return comma + 1;
 }
 
-/* next_length - the next "dim=n" of a rule: *p moves on. 0: all of it. Returns 1; 0 at the end;
- * -EINVAL. */
+/* next_length - the next "dim=n" of a rule: *p moves on. *ret 0: all of it. Returns 1; 0 at the
+ * end; -EINVAL, also if nothing follows a comma. */
 static int next_length(const char **p, const char **ret_name, size_t *ret_len, uint64_t *ret)
 {
 	const char *text = *p, *end = strchr(text, ','), *equals;
@@ -33,7 +33,7 @@ static int next_length(const char **p, const char **ret_name, size_t *ret_len, u
 		return 0;
 	end = end ? end : text + strlen(text);
 	equals = memchr(text, '=', (size_t)(end - text));
-	if (!equals || equals == text)
+	if (!equals || equals == text || (*end && end[1] == '\0'))
 		return -EINVAL;
 	*ret_name = text;
 	*ret_len = (size_t)(equals - text);
@@ -45,7 +45,7 @@ static int next_length(const char **p, const char **ret_name, size_t *ret_len, u
 	}
 	if (str_u64(equals, (size_t)(end - equals), LENGTH_MAX, ret) < 0 || *ret == 0)
 		return -EINVAL;
-	return *end && end[1] == '\0' ? -EINVAL : 1;
+	return 1;
 }
 
 static bool dim_known(const struct dataset *ds, const char *name, size_t len)
@@ -56,11 +56,10 @@ static bool dim_known(const struct dataset *ds, const char *name, size_t len)
 	return ds->n_dims == 0;
 }
 
-static int rule_check(const char *option, const char *rule, const struct dataset *ds,
-		      struct err *e)
+static int rule_check(const char *option, const char *rule, struct err *e)
 {
-	const char *name = NULL, *p;
-	size_t len = 0;
+	const char *name, *p;
+	size_t len;
 	uint64_t v;
 	int rc = 0, some = 0;
 
@@ -69,12 +68,8 @@ static int rule_check(const char *option, const char *rule, const struct dataset
 		rc = codec_vars_check(rule, len, e);
 	if (rc < 0)
 		return err_wrap(e, rc, "-o %s=%.*s", option, SHOWN, rule);
-	while ((rc = next_length(&p, &name, &len, &v)) > 0) {
+	while ((rc = next_length(&p, &name, &len, &v)) > 0)
 		some++;
-		if (ds && !dim_known(ds, name, len))
-			return err_set(e, -EINVAL, "-o %s=%.*s: there is no dimension '%.*s'",
-				       option, SHOWN, rule, (int)u64_min(len, SHOWN), name);
-	}
 	if (rc == 0 && some > 0)
 		return 0;
 	return err_set(e, -EINVAL,
@@ -83,13 +78,12 @@ static int rule_check(const char *option, const char *rule, const struct dataset
 		       option, SHOWN, rule);
 }
 
-int chunk_rules_check(const char *option, const char *const *rules, size_t n,
-		      const struct dataset *ds, struct err *e)
+int chunk_rules_check(const char *option, const char *const *rules, size_t n, struct err *e)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = rule_check(option, rules[i], ds, e);
+		rc = rule_check(option, rules[i], e);
 	return rc;
 }
 

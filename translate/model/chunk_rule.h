@@ -11,10 +11,10 @@
  * it has all of them, or no dimensions. */
 const char *chunk_rule_unknown(const char *rule, const struct dataset *ds, size_t *ret_len);
 
-/* chunk_rules_check - whether n strings are rules and, if ds is not NULL and has dimensions, name
- * only dimensions of it. option: its name, for messages. Returns 0; -EINVAL with the reason. */
+/* chunk_rules_check - whether n strings are rules. option: its name, for messages. Returns 0;
+ * -EINVAL with the reason. */
 int chunk_rules_check(const char *option, const char *const *rules, size_t n,
-		      const struct dataset *ds, struct err *e) NZ_MUST_USE;
+		      struct err *e) NZ_MUST_USE;
 
 /* chunk_rules_apply - set the lengths of an array of ds whose rules name it (kind is
  * CODEC_VARS_NAMED), or are for every variable (CODEC_VARS_EVERY); later rules take precedence.

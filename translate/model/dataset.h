@@ -118,6 +118,8 @@ struct dataset {
 	struct ds_dim *dims;
 	const char *const *notes;   /* one line each: parts that were left out or changed, and the
 				     * reason */
+	uint32_t notes_room;        /* length of the list that ds_note_append may write to; 0: the
+				     * list is another dataset's, or complete */
 	const struct ds_unreadable
 		*lost; /* n_unreadable: members that are not in the model because they are
 		        * damaged */

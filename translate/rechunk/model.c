@@ -9,9 +9,10 @@
 #include <string.h>
 
 #include "translate/chunkio/fill_chunk.h"
+#include "translate/model/builder.h"
 #include "translate/model/chunk_rule.h"
 
-#define NOTE_MAX 400
+#define REASON_MAX 400
 #define MIB ((uint64_t)1 << 20)
 #define PATH_MAX_BYTES ((size_t)1 << 20)
 
@@ -50,30 +51,6 @@ static int copy_model(struct rechunk *r, struct err *e)
 	return r->arrays ? 0 : err_nomem(e);
 }
 
-static int model_note(struct rechunk *r, struct err *e, const char *fmt, ...) NZ_PRINTF(3, 4);
-
-static int model_note(struct rechunk *r, struct err *e, const char *fmt, ...)
-{
-	struct dataset *ds = &r->base.ds;
-	const char **notes = arena_alloc(&ds->arena, (size_t)ds->n_notes + 1, sizeof(*notes));
-	char text[NOTE_MAX];
-	va_list ap;
-
-	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap); /* a long note is cut */
-	va_end(ap);
-	if (!notes)
-		return model_full(r, e);
-	for (uint32_t i = 0; i < ds->n_notes; i++)
-		notes[i] = ds->notes[i];
-	notes[ds->n_notes] = arena_strdup(&ds->arena, text);
-	if (!notes[ds->n_notes])
-		return model_full(r, e);
-	ds->notes = notes;
-	ds->n_notes++;
-	return 0;
-}
-
 /* array_lengths - the chunk lengths that rules set for an array. Returns whether they are
  * others. */
 static bool array_lengths(const struct dataset *ds, const struct ds_array *a, const char *path,
@@ -101,7 +78,7 @@ static const char *array_reason(struct rechunk *r, const struct ds_array *in)
 	const char *text;
 	struct buf b;
 
-	buf_init(&b, NOTE_MAX);
+	buf_init(&b, REASON_MAX);
 	buf_puts(&b, "rechunk: assembled from chunks of ");
 	for (uint32_t d = 0; d < in->rank; d++)
 		buf_printf(&b, "%s%" PRIu64, d > 0 ? "x" : "", in->chunk[d]);
@@ -167,7 +144,8 @@ static int array_decide(struct rechunk *r, uint32_t array, const char *path,
 		return 1;
 	*a = *in;
 	if (rc == -ERANGE && opts->source->keep_going)
-		return model_note(r, e, "%s: it keeps its chunks", why.msg);
+		return ds_note_append(&r->base.ds, e, "'%.160s': it keeps its chunks: %s", path,
+				      why.msg);
 	*e = why;
 	return rc;
 }
@@ -183,17 +161,18 @@ static int note_slow(struct rechunk *r, const struct slowest *x, struct err *e)
 	if (x->passes < 2)
 		return 0;
 	buf_init(&path, PATH_MAX_BYTES);
-	buf_init(&others, NOTE_MAX);
+	buf_init(&others, REASON_MAX);
 	text = ds_array_path_text(&r->base.ds, x->array, &path);
 	if (x->others > 0)
 		buf_printf(&others, " (fewer times for %" PRIu32 " other variables)",
 			   x->others);
-	rc = model_note(r, e,
-			"rechunk: a complete read of '%.160s' decodes each chunk of the source "
-			"%" PRIu64 " times%.*s: with memory=%" PRIu64 "M it does so once",
-			text ? text : a->name, x->passes, (int)others.len,
-			(const char *)others.data,
-			x->band / MIB * RECHUNK_RUN_PART + RECHUNK_RUN_PART);
+	rc = ds_note_append(&r->base.ds, e,
+			    "rechunk: a complete read of '%.160s' decodes each chunk of the "
+			    "source %" PRIu64 " times%.*s: with memory=%" PRIu64
+			    "M it does so once",
+			    text ? text : a->name, x->passes, (int)others.len,
+			    others.len > 0 ? (const char *)others.data : "",
+			    x->band / MIB * RECHUNK_RUN_PART + RECHUNK_RUN_PART);
 	buf_release(&path);
 	buf_release(&others);
 	return rc;
@@ -226,5 +205,5 @@ int rechunk_model(struct rechunk *r, const struct rechunk_options *opts, struct 
 	slow.others -= slow.passes > 1;
 	if (rc >= 0)
 		rc = note_slow(r, &slow, e);
-	return rc < 0 ? rc : n;
+	return rc < 0 ? rc : n || ds->n_notes > r->inner->ds.n_notes;
 }

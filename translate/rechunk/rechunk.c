@@ -128,7 +128,7 @@ int rechunk_open(struct source *inner, const struct rechunk_options *opts, struc
 	if (rc > 0)
 		rc = make_io(r, opts, e);
 	else if (rc == 0)
-		rc = 1; /* no array changes */
+		rc = 1; /* the dataset is the inner one */
 	if (rc != 0) {
 		rechunk_free(r);
 		if (rc > 0)

@@ -36,7 +36,7 @@ extern const struct source_ops
  * that is not unlimited are cut to it. Variables whose chunks do not change, scalars, and those
  * that cannot be read stay as they are.
  * inner  taken on success only; *ret closes it
- * Returns 0 with *ret new, or inner itself if no rule changes a variable; -ERANGE a chunk is larger
+ * Returns 0 with *ret new, or inner itself if the dataset stays as it is; -ERANGE a chunk is larger
  * than max_chunk_bytes, or an array has more chunks than max_index_bytes allows (with keep_going it
  * keeps its chunks, with a note); -ENOMEM. */
 int rechunk_open(struct source *inner, const struct rechunk_options *opts, struct source **ret,

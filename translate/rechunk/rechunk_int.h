@@ -68,8 +68,9 @@ static inline struct rechunk *rechunk_of(struct source *s)
 
 /* ---- model.c ---- */
 
-/* rechunk_model - make the dataset from the inner one, and mark the arrays that change. Returns the
- * number of these; -ERANGE, -ENOMEM. */
+/* rechunk_model - make the dataset from the inner one, and mark the arrays that change. Returns 1;
+ * 0 if it is the inner one: no array changes, and there is no note that says why; -ERANGE,
+ * -ENOMEM. */
 int rechunk_model(struct rechunk *r, const struct rechunk_options *opts,
 		  struct err *e) NZ_MUST_USE;
 

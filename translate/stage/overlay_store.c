@@ -151,14 +151,18 @@ static int staged_list(struct store *st, const char *key, bool want_stat, store_
 	return rc || any || x.kind == STAGE_DIR || !*key ? rc : absent;
 }
 
+/* staged_read - a key that is written again meanwhile is read again, from the range that the caller
+ * wants: the size of the earlier version may have cut it. */
 static int staged_read(struct store *st, const char *key, struct store_io *io, struct err *e)
 {
 	struct staged *s = overlay_store_of(st);
+	const struct store_io wanted = *io;
 	char name[STORE_KEY_MAX + 1];
 	struct stage_entry x;
 	int rc = -ESTALE;
 
 	for (int i = 0; rc == -ESTALE && i < TRIES; i++) {
+		*io = wanted;
 		overlay_find(s, key, &x, name);
 		if (x.kind == STAGE_NOTHING || x.kind == STAGE_ALIAS)
 			return store_read_io(s->below, x.kind == STAGE_ALIAS ? name : key, io,

@@ -120,6 +120,9 @@ int view_store(struct view *v, struct store **ret, struct err *e) NZ_MUST_USE;
  * -ENOENT also if a file is above the key. */
 int view_find(struct store *s, const char *key, struct view_attr *ret,
 	      struct err *e) NZ_MUST_USE;
+/* view_why_unknown - the error of a file that a view shows without knowing its size. why: as the
+ * look-up set it. */
+int view_why_unknown(const char *key, const struct err *why, struct err *e);
 /* view_read - read exactly len bytes of a file of a view. name: of the file, for messages. -EIO it
  * ends before. */
 int view_read(struct view *v, uint64_t id, const char *name, uint64_t off, uint8_t *out,

@@ -84,9 +84,7 @@ static void view_store_fill(const struct view_attr *a, struct store_stat *ret)
 				   .version = a->id};
 }
 
-/* why_unknown - the error of a file that a view shows without knowing its size; why: what it
- * said. */
-static int why_unknown(const char *key, const struct err *why, struct err *e)
+int view_why_unknown(const char *key, const struct err *why, struct err *e)
 {
 	if (why->code < 0 && why->code != -ENOENT)
 		return err_set(e, why->code, "%s", why->msg);
@@ -102,7 +100,7 @@ static int viewed_stat(struct store *st, const char *key, struct store_stat *ret
 	if (rc)
 		return err_set(e, rc, "%s", why.msg);
 	if (a.unknown && err_is_transient(why.code)) /* which says nothing about the file */
-		return why_unknown(key, &why, e);
+		return view_why_unknown(key, &why, e);
 	view_store_fill(&a, ret);
 	return 0;
 }
@@ -166,7 +164,7 @@ static int viewed_list(struct store *st, const char *key, bool want_stat, store_
 			if (rc)
 				return err_set(e, rc, "%s", why.msg);
 			if (want_stat && b->v[i].attr.unknown && err_is_transient(why.code))
-				return why_unknown(b->v[i].name, &why, e);
+				return view_why_unknown(b->v[i].name, &why, e);
 			if (want_stat)
 				view_store_fill(&b->v[i].attr, &stat);
 			if (!emit(arg, b->v[i].name, b->v[i].is_dir, want_stat ? &stat : NULL))
@@ -206,7 +204,7 @@ static int view_store_find_file(struct store *st, const char *key, struct view_a
 	if (rc)
 		return err_set(e, rc, "%s", why.msg);
 	if (ret->unknown) /* of no size that could be read */
-		return why_unknown(key, &why, e);
+		return view_why_unknown(key, &why, e);
 	return ret->is_dir ? err_set(e, -EISDIR, "'%.200s' is a directory", key) : 0;
 }
 

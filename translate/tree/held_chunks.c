@@ -231,11 +231,11 @@ static int held_chunks_keep(struct keeping *k, const struct tree_node *node)
 	if (!x.in)
 		return -ENOMEM;
 	x.at = x.in->size;
-	x.size = f.size;
 	x.dir = (size_t)dir;
 	x.changed = f.changed;
 	x.stamp = f.version;
-	rc = tree_copy(t, node->key, f.size, x.in, x.at, NULL);
+	rc = tree_copy(t, node->key, x.in, x.at, NULL);
+	x.size = x.in->size - x.at;
 	x.key = rc ? NULL : strdup(node->key);
 	if (!x.key || grow_array(&h->v, &h->cap, h->n + 1, sizeof(x)) < 0) {
 		free(x.key);

@@ -282,11 +282,10 @@ int tree_settle(struct tree *t, const char *key, const char *to, bool stays, str
 
 /* copy_base - stage the bytes of a file of the dataset under another name. An alias would be
  * dangling if the commit that removes the old name leaves the new one. */
-static int copy_base(struct tree *t, const char *from, const char *to, const struct found *f,
-		     struct err *e)
+static int copy_base(struct tree *t, const char *from, const char *to, struct err *e)
 {
 	struct dirty_file *w = work_new();
-	int rc = w ? tree_copy(t, from, f->size, w, 0, e) : err_nomem(e);
+	int rc = w ? tree_copy(t, from, w, 0, e) : err_nomem(e);
 
 	if (!rc)
 		rc = work_stage(t, w, to, e);
@@ -303,7 +302,7 @@ static int move_file(struct rename_place *p, const char *to, struct err *e)
 	/* staged under its own name first: one record moves it, or none does */
 	stage_find(p->t->stage, p->key, &x, NULL);
 	if (x.kind != STAGE_DATA)
-		rc = copy_base(p->t, p->key, p->key, &p->f, e);
+		rc = copy_base(p->t, p->key, p->key, e);
 	if (!rc)
 		rc = tree_base(snapshots_latest(p->t->snapshots), p->key, &base, e);
 	if (rc)
@@ -318,18 +317,13 @@ static int link_file(struct rename_place *p, const struct tree_node *n, struct e
 {
 	struct tree *t = p->t;
 	struct stage_entry x;
-	struct found f;
 	int rc = tree_settle(t, n->key, p->key, true, e);
 
-	if (!rc)
-		rc = tree_find_below(t, n->key, &f, e);
-	if (!rc && f.kind == FOUND_NOTHING)
-		rc = err_set(e, -ENOENT, "'%.200s' does not exist", n->key);
 	if (rc)
 		return rc;
 	stage_find(t->stage, n->key, &x, NULL);
 	return x.kind == STAGE_DATA ? stage_link(t->stage, n->key, p->key, e)
-				    : copy_base(t, n->key, p->key, &f, e);
+				    : copy_base(t, n->key, p->key, e);
 }
 
 int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
@@ -372,8 +366,6 @@ static int rename_file(struct rename_place *p, const char *to, struct err *e)
 	struct tree_node *n = node_find(p->t, p->key), *old = node_find(p->t, to);
 	int rc = tree_settle(p->t, p->key, to, false, e);
 
-	if (!rc)
-		rc = tree_find_below(p->t, p->key, &p->f, e);
 	if (!rc && old)
 		rc = keep_open(p->t, old, e);
 	if (!rc)
@@ -528,7 +520,6 @@ static int move_file_below(struct tree *t, bool alias, const char *from, const c
 {
 	struct stage *s = t->stage;
 	struct stage_entry x;
-	struct found f;
 	int rc = tree_settle(t, from, to, false, e);
 
 	if (rc)
@@ -539,8 +530,7 @@ static int move_file_below(struct tree *t, bool alias, const char *from, const c
 	/* what an alias means may be changed by a commit that runs: its content does not */
 	if (alias && x.kind != STAGE_ALIAS)
 		return stage_alias(s, to, from, e);
-	rc = tree_find_below(t, from, &f, e);
-	return rc ? rc : copy_base(t, from, to, &f, e);
+	return copy_base(t, from, to, e);
 }
 
 static int move_all(struct tree *t, const struct below *b, const char *from, const char *to,

@@ -223,13 +223,37 @@ int tree_read(struct tree *t, const char *key, uint64_t off, uint8_t *out, size_
 	return rc;
 }
 
-int tree_copy(struct tree *t, const char *key, uint64_t size, struct dirty_file *w, uint64_t at,
-	      struct err *e)
+/* copy_size - the size of a file that is about to be copied. A size that cannot be determined is an
+ * error here, since the copy would replace the file. */
+static int copy_size(struct tree *t, const char *key, uint64_t *ret, struct err *e)
 {
-	size_t room = (size_t)u64_min(size, (uint64_t)1 << 20), n;
-	auto_free uint8_t *piece = alloc_array(1, room);
-	int rc = piece ? 0 : err_nomem(e);
+	struct err why = ERR_INIT;
+	struct found f;
+	int rc = tree_find_below(t, key, &f, &why);
 
+	if (rc)
+		return err_set(e, rc, "%s", why.msg);
+	if (f.unknown)
+		return view_why_unknown(key, &why, e);
+	if (f.kind == FOUND_NOTHING)
+		return err_set(e, -ENOENT, "'%.200s' does not exist", key);
+	if (f.kind == FOUND_DIR)
+		return err_set(e, -EISDIR, "'%.200s' is a directory", key);
+	*ret = f.size;
+	return 0;
+}
+
+int tree_copy(struct tree *t, const char *key, struct dirty_file *w, uint64_t at, struct err *e)
+{
+	auto_free uint8_t *piece = NULL;
+	uint64_t size = 0;
+	size_t room, n;
+	int rc = copy_size(t, key, &size, e);
+
+	room = (size_t)u64_min(size, (uint64_t)1 << 20);
+	piece = rc ? NULL : alloc_array(1, room);
+	if (!rc && !piece)
+		rc = err_nomem(e);
 	for (uint64_t done = 0; !rc && done < size; done += n) {
 		n = (size_t)u64_min(room, size - done);
 		rc = store_read(t->content, key, done, piece, n, NULL, e);
@@ -241,18 +265,15 @@ int tree_copy(struct tree *t, const char *key, uint64_t size, struct dirty_file 
 
 int tree_load(struct tree *t, struct tree_node *n, struct dirty_file *w, struct err *e)
 {
-	struct found f = {.kind = FOUND_NOTHING};
 	int rc;
 
 	if (w->loaded)
 		return 0;
-	rc = n->gone ? 0 : tree_find_below(t, n->key, &f, e);
-	if (!rc && (n->gone || (f.kind == FOUND_NOTHING && !n->fresh)))
-		rc = err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
-	else if (!rc && f.kind == FOUND_DIR)
-		rc = err_set(e, -EISDIR, "'%.200s' is a directory", n->key);
-	if (!rc && f.kind == FOUND_FILE)
-		rc = tree_copy(t, n->key, f.size, w, 0, e);
+	rc = n->gone ? -ENOENT : tree_copy(t, n->key, w, 0, e);
+	if (rc == -ENOENT)
+		rc = !n->gone && n->fresh /* nothing is stored yet */
+			     ? 0
+			     : err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
 	if (rc)
 		work_drop(t, w);
 	else

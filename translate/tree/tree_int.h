@@ -250,8 +250,9 @@ void tree_attr(struct tree *t, const struct tree_node *n, const struct found *f,
  * -ENOENT. */
 int tree_read(struct tree *t, const char *key, uint64_t off, uint8_t *out, size_t len,
 	      size_t *ret, struct err *e) NZ_MUST_USE;
-/* tree_copy - write the `size` bytes of a key, which are not in a work, to a work at `at`. */
-int tree_copy(struct tree *t, const char *key, uint64_t size, struct dirty_file *w, uint64_t at,
+/* tree_copy - write the bytes of a key, which are not in a work, to a work at `at`. -ENOENT; if the
+ * size of the file cannot be determined, the reason. */
+int tree_copy(struct tree *t, const char *key, struct dirty_file *w, uint64_t at,
 	      struct err *e) NZ_MUST_USE;
 /* tree_content - the whole content of a key of a store, new, if it is not larger than a metadata
  * file may be. */

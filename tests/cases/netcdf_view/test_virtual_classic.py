@@ -549,6 +549,24 @@ def test_sizes(t):
 
 # ---- programs ----
 
+def has_large(mnt, size):
+    head = bytes_of(mnt)
+    assert b"x" * size in head and b"title" in head and b"units" in head
+
+
+def test_large_attributes(t):
+    """All attributes are in the file, or the mount fails: with attributes that exceed the memory
+    of the decisions (16 MiB), and with those that only exceed the header (memory/8)."""
+    for size, message in ((20 << 20, "its metadata exceeds"), (10 << 20, "the header of")):
+        source = t.path(f"large{size}.zarr")
+        trees.group(source, {"large": "x" * size, "title": "t"})
+        trees.array(source, "v", trees.ramp((4,)), (4,), {"_ARRAY_DIMENSIONS": ["x"],
+                                                          "units": "m"})
+        refused(t, message, source, "view=classic", "memory=64M")
+        with t.mount(source, "view=classic", "memory=256M") as m:
+            t.call(has_large, m.path, size)
+
+
 def xarray_scipy(mnt, source):
     import xarray
     try:

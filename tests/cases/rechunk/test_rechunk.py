@@ -414,7 +414,9 @@ def test_refused(t):
     rest = info(t, path, "rechunk=time=all", "max_chunk=100K", "unsupported=skip")
     assert any("it keeps its chunks" in n for n in rest["notes"]), rest["notes"]
     assert {v["path"]: v["chunks"] for v in rest["variables"]}["/x"] == [1, 23, 31]
-    for rule in "time", "time=0", "x,time", "time=-1", "time=all,lat":
+    only = info(t, path, "rechunk=x,time=all", "max_chunk=100K", "unsupported=skip")
+    assert any("it keeps its chunks" in n for n in only["notes"]), only["notes"]
+    for rule in "time", "time=0", "x,time", "time=-1", "time=all,lat", ",time=3", r"time=all\,":
         info(t, path, "rechunk=" + rule, fails="as in 'time=24,lat=all'")
     os.mkdir(t.path("mnt"))
     for option in "rw", "create":

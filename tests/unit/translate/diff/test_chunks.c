@@ -414,20 +414,24 @@ static void test_rules_check(void **state)
 {
 	static const char *const bad[] = {
 		"",   "time",   "time=",   "time=0",    "=3",       "time=x",  "time=3,",
-		"v,", "v,time", "time=-1", "&v,time=3", "time=3,v", "time=1.5"};
+		"v,", "v,time", "time=-1", "&v,time=3", "time=3,v", "time=1.5",
+		",time=3", "time=all,", "v,time=all,", "v,,time=3", "time=3,,lat=all"};
 	static const char *const good[] = {"time=24", "time=24,lat=all", "v&/g/w,time=24",
 					   "*,t=1"};
 	struct model *m = one();
-	const char *rule = "t=3";
+	const char *unknown;
 	struct err e = ERR_INIT;
+	size_t len;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-		assert_int_equal(chunk_rules_check("chunks", &bad[i], 1, NULL, &e), -EINVAL);
-	assert_int_equal(chunk_rules_check("chunks", good, ARRAY_LEN(good), NULL, &e), 0);
-	assert_int_equal(chunk_rules_check("chunks", &rule, 1, &m->base.ds, &e), 0);
-	assert_int_equal(chunk_rules_check("chunks", good, 1, &m->base.ds, &e), -EINVAL);
-	assert_string_equal(e.msg, "-o chunks=time=24: there is no dimension 'time'");
+		assert_int_equal(chunk_rules_check("chunks", &bad[i], 1, &e), -EINVAL);
+	assert_int_equal(chunk_rules_check("chunks", good, ARRAY_LEN(good), &e), 0);
+	assert_null(chunk_rule_unknown("t=3", &m->base.ds, &len));
+	unknown = chunk_rule_unknown("t=3,time=24", &m->base.ds, &len);
+	assert_non_null(unknown);
+	assert_int_equal(len, 4);
+	assert_memory_equal(unknown, "time", len);
 	model_free(m);
 }
 

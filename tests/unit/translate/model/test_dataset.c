@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "translate/model/dataset.h"
+#include "translate/model/builder.h"
 
 #include <errno.h>
 
@@ -317,6 +317,34 @@ static void test_escape(void **state)
 	arena_release(&a);
 }
 
+/* A dataset above another one has the notes of both. */
+static void test_notes(void **state)
+{
+	static const char *const below[] = {"one", "two"};
+	struct dataset d = {.notes = below, .n_notes = 2};
+	struct err e = ERR_INIT;
+	int n = 0;
+
+	(void)state;
+	arena_init(&d.arena, 128 << 10);
+	assert_int_equal(ds_note_append(&d, &e, "'a\nb': %s", "three"), 0);
+	assert_int_equal(d.n_notes, 3);
+	assert_string_equal(d.notes[0], "one");
+	assert_string_equal(d.notes[1], "two");
+	assert_string_equal(d.notes[2], "'a?b': three");
+	assert_string_equal(below[1], "two");
+	/* the list takes memory in proportion to the notes */
+	for (; n < 2000 && ds_note_append(&d, &e, "%d", n) == 0; n++)
+		;
+	assert_int_equal(n, 2000);
+	assert_string_equal(d.notes[2002], "1999");
+	while (ds_note_append(&d, &e, "%d", n) == 0)
+		n++;
+	assert_int_equal(e.code, -ERANGE);
+	assert_int_equal(d.n_notes, 3 + n);
+	arena_release(&d.arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -324,7 +352,7 @@ int main(void)
 		cmocka_unit_test(test_chunk_in),     cmocka_unit_test(test_scalar_and_empty),
 		cmocka_unit_test(test_limits),       cmocka_unit_test(test_paths),
 		cmocka_unit_test(test_fill_numbers), cmocka_unit_test(test_fill_compound),
-		cmocka_unit_test(test_fill_texts),
+		cmocka_unit_test(test_fill_texts),   cmocka_unit_test(test_notes),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

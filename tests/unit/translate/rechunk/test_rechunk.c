@@ -583,7 +583,12 @@ static void test_limits(void **state)
 	f.limits.keep_going = true;
 	f.s = NULL;
 	assert_int_equal(try_open(&f, MIB, "t=all", &e), 0);
-	assert_ptr_equal(f.s, &f.m->base);
+	assert_int_equal(f.s->ds.n_notes, 1);
+	assert_string_equal(f.s->ds.notes[0],
+			    "'/x': it keeps its chunks: -o rechunk: use smaller lengths: array "
+			    "'x': a chunk of 14400000 bytes exceeds max_chunk=1048576");
+	assert_int_equal(f.s->ds.arrays[0].chunk[0], 2);
+	source_close(f.s);
 	rechunk_shared_free(f.shared);
 	f.limits.keep_going = false;
 	f.limits.max_index_bytes = 64;

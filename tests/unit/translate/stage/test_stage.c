@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -256,6 +257,54 @@ static void test_large(void **state)
 	assert_string_equal(at(f->s, "after"), "x");
 	free(data);
 	free(room);
+}
+
+/* ---- a key that is written while it is read ---- */
+
+enum { SHORT = 60, LONG = 100, FROM = 50 };
+
+struct rewriting {
+	struct stage *s;
+	atomic_bool stop;
+};
+
+/* rewrite - give a key 60 bytes 's' and 100 bytes 'l' in turn. */
+static void *rewrite(void *arg)
+{
+	struct rewriting *r = arg;
+	uint8_t b[LONG];
+
+	for (size_t len = SHORT; !atomic_load(&r->stop); len = SHORT + LONG - len) {
+		memset(b, len == SHORT ? 's' : 'l', len);
+		assert_int_equal(stage_put(r->s, "k", b, len, NULL), 0);
+	}
+	return NULL;
+}
+
+/* A read that ends with its file has the end of the version that its bytes come from. */
+static void test_clipped_while_staged(void **state)
+{
+	struct fx *f = *state;
+	struct rewriting r = {.s = f->s};
+	struct store base = {0}, *st;
+	pthread_t thread;
+	int failed = 0, torn = 0;
+
+	put(f, "k", "");
+	assert_int_equal(stage_store(f->s, UINT64_MAX, &base, &st, NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, rewrite, &r), 0);
+	for (int i = 0; i < 20000; i++) {
+		uint8_t b[2 * LONG];
+		struct store_io io = {.off = FROM, .len = sizeof(b), .to = b, .clip = true};
+
+		failed += store_read_io(st, "k", &io, NULL) != 0;
+		torn += io.len > 0 && io.len != (b[0] == 's' ? SHORT : LONG) - FROM;
+	}
+	atomic_store(&r.stop, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	store_close(st);
+	assert_int_equal(failed, 0);
+	assert_int_equal(torn, 0);
 }
 
 /* ---- generations ---- */
@@ -876,6 +925,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_keys),    TEST(test_large),   TEST(test_generations),
+		TEST(test_clipped_while_staged),
 		TEST(test_thaw),    TEST(test_full),    TEST(test_torn),
 		TEST(test_damaged), TEST(test_hostile), TEST(test_mimicry),
 		TEST(test_power),   TEST(test_bare),    TEST(test_nothing_left),

@@ -492,6 +492,89 @@ static int link_at(struct fx *f, const char *from, const char *to, struct view_a
 	return f->v->write->link(f->v, a->id, dir, name, strlen(name), a, &e);
 }
 
+/* unknown_size - the next `times` look-ups of a file do not find out its size. */
+static void unknown_size(struct fx *f, const char *key, int times)
+{
+	f->d.unsure_key = key;
+	f->d.unsure_times = times;
+}
+
+static int overwrite(struct fx *f, const char *path, const char *t)
+{
+	struct view_handle h;
+	uint64_t id;
+	int rc;
+
+	assert_int_equal(open_at(f, path, O_WRONLY, &id, &h), 0);
+	rc = write_at(f, id, &h, 1, t);
+	if (!rc)
+		rc = flush(f, id, &h);
+	release(f, id, &h);
+	return rc;
+}
+
+static int cut_at(struct fx *f, const char *path, uint64_t size)
+{
+	struct view_set set = {.size_set = true, .size = size};
+	struct view_attr a;
+	struct err e = ERR_INIT;
+
+	assert_int_equal(lookup(f, path, &a), 0);
+	return f->v->write->setattr(f->v, a.id, 0, &set, &a, &e);
+}
+
+/* A file whose size cannot be determined is shown with one byte. Its bytes are copied as a whole or
+ * not at all, however soon the dataset recovers. */
+static void test_unknown_size(void **state)
+{
+	struct fx *f = *state;
+	struct view_attr a;
+
+	for (int times = 0; times < 6; times++) {
+		int rc;
+
+		unknown_size(f, "v/0.0", times);
+		rc = move(f, "v/0.0", "v/0.2", 0);
+		unknown_size(f, NULL, 0);
+		assert_true(rc == 0 || rc == -ETIMEDOUT);
+		assert_string_equal(text(f, rc ? "v/0.0" : "v/0.2"), "chunk");
+		if (!rc)
+			assert_int_equal(move(f, "v/0.2", "v/0.0", 0), 0);
+		assert_int_equal(sync_dir(f), 0);
+		unknown_size(f, "v/0.0", times);
+		rc = link_at(f, "v/0.0", "v/0.3", &a);
+		unknown_size(f, NULL, 0);
+		assert_true(rc == 0 || rc == -ETIMEDOUT);
+		assert_string_equal(text(f, "v/0.3"), rc ? "-2" : "chunk");
+		if (!rc)
+			assert_int_equal(unlink_at(f, "v/0.3"), 0);
+		assert_int_equal(sync_dir(f), 0);
+		unknown_size(f, "v/0.0", times);
+		rc = overwrite(f, "v/0.0", "HU");
+		unknown_size(f, NULL, 0);
+		assert_true(rc == 0 || rc == -ETIMEDOUT);
+		assert_string_equal(text(f, "v/0.0"), rc ? "chunk" : "cHUnk");
+		assert_int_equal(write_text(f, "v/0.0", "chunk"), 0);
+		assert_int_equal(sync_dir(f), 0);
+		unknown_size(f, "v/0.0", times);
+		rc = cut_at(f, "v/0.0", 4);
+		unknown_size(f, NULL, 0);
+		assert_true(rc == 0 || rc == -ETIMEDOUT);
+		assert_string_equal(text(f, "v/0.0"), rc ? "chunk" : "chun");
+		assert_int_equal(write_text(f, "v/0.0", "chunk"), 0);
+		assert_int_equal(sync_dir(f), 0);
+	}
+	/* a store that does not recover */
+	unknown_size(f, "v/0.0", 1000);
+	assert_int_equal(move(f, "v/0.0", "v/0.2", 0), -ETIMEDOUT);
+	assert_int_equal(link_at(f, "v/0.0", "v/0.2", &a), -ETIMEDOUT);
+	assert_int_equal(overwrite(f, "v/0.0", "HU"), -ETIMEDOUT);
+	assert_int_equal(cut_at(f, "v/0.0", 4), -ETIMEDOUT);
+	/* what does not need its bytes works */
+	assert_int_equal(write_text(f, "v/0.0", "new"), 0);
+	assert_string_equal(text(f, "v/0.0"), "new");
+}
+
 /* zarr-python 3 makes a document that must not be there by link and unlink */
 static void test_link(void **state)
 {
@@ -766,6 +849,7 @@ int main(void)
 		TEST(test_trunc),  TEST(test_create),     TEST(test_again),
 		TEST(test_rename), TEST(test_rename_dir), TEST(test_refused),
 		TEST(test_spill),  TEST(test_forget),     TEST(test_link),
+		TEST(test_unknown_size),
 		TEST(test_tail),   TEST(test_replaced),   TEST(test_listed),
 		TEST(test_full),   TEST(test_full_halfway), TEST(test_known),
 		TEST(test_refused_open), TEST(test_late_release),
