@@ -831,9 +831,7 @@ static int settle_rechunk(struct cfg *cfg, struct err *e)
 		cfg->rw = cfg->create = false;
 		return 0;
 	}
-	cfg_strings_free(cfg->rechunk_rules, cfg->n_rechunk_rules);
-	cfg->rechunk_rules = NULL;
-	cfg->n_rechunk_rules = 0;
+	cfg_strings_drop(&cfg->rechunk_rules, &cfg->n_rechunk_rules);
 	return 0;
 }
 

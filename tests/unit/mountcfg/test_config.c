@@ -151,6 +151,13 @@ static void test_rechunk(void **state)
 	assert_int_equal(cfg.n_rechunk_rules, 0);
 	assert_true(cfg.rw && cfg.create);
 	cfg_release(&cfg);
+	/* references are those of the chunks of SOURCE */
+	cfg = parsed(ARGV(A("refs"), A("/data/a")));
+	assert_int_equal(cfg.n_rechunk_rules, 0);
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("refs"), A("/data/a"), A("-orechunk=lat=8")));
+	assert_int_equal(cfg.n_rechunk_rules, 1);
+	cfg_release(&cfg);
 	cfg = parsed(ARGV(A("/x"), A("/m"), A("-orechunk=time=1")));
 	assert_int_equal(cfg.n_rechunk_rules, 1);
 	assert_false(cfg.rw);
