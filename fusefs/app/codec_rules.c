@@ -4,6 +4,7 @@
 #include "fusefs/app/codec_rules_int.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/observe/log.h"
@@ -11,6 +12,7 @@
 #include "translate/model/chunk_rule.h"
 
 #define RULES_BYTES ((size_t)64 << 20)
+#define RULES_MAX 256 /* of an option */
 #define NAMES_MAX 128 /* names considered for a suggestion */
 
 #define FILTER_SYNTAX                                                                          \
@@ -106,61 +108,120 @@ uint32_t fs_rules_count(const char *vars, const struct dataset *ds)
 	return n;
 }
 
-/* warn_unmatched - if no variable of ds has a name that the rule selects. */
-static void warn_unmatched(const char *option, const char *text, const char *vars,
-			   const struct dataset *ds)
+/* rules_warning - what a warning about a rule says, and whether there may be one. */
+struct rules_warning {
+	enum { OF_FILTER, OF_QUANTIZE, OF_RECHUNK, OF_CHUNKS, OF_ALL } of;
+	const struct dataset *ds;
+	const char *shown; /* of the source of ds */
+	const char *among; /* as fs_rules_warn */
+};
+
+static const char *const rules_options[OF_ALL] = {"filter", "quantize", "rechunk", "chunks"};
+
+/* rules_settled - rules that one of several datasets matches, or that were warned of. */
+static atomic_bool rules_settled[OF_ALL][RULES_MAX];
+
+static void rules_settle(const struct rules_warning *w, size_t rule)
+{
+	if (w->among && rule < RULES_MAX)
+		atomic_store(&rules_settled[w->of][rule], true);
+}
+
+/* rules_may_warn - true if rule number `rule` is to be warned of. near: the name that may be meant,
+ * or NULL. */
+static bool rules_may_warn(const struct rules_warning *w, size_t rule, const char *near)
+{
+	return !w->among || (near && rule < RULES_MAX &&
+			     !atomic_exchange(&rules_settled[w->of][rule], true));
+}
+
+/* rules_near - the one of n names that a name may mean: other datasets have other names, so that
+ * among several of them it is at most one letter off. */
+static const char *rules_near(const struct rules_warning *w, const char *name,
+			      const char *const *names, size_t n)
+{
+	if (!w->among)
+		return cfg_nearest(name, names, n);
+	return strlen(name) > 2 ? cfg_nearest_within(name, 1, names, n) : NULL;
+}
+
+/* warn_vars - if no variable has a name that the rule selects. Returns true if one has. */
+static bool warn_vars(const struct rules_warning *w, size_t rule, const char *text,
+		      const char *vars)
 {
 	const char *names[NAMES_MAX], *near;
 	size_t n = 0;
 
-	if (strcmp(vars, "*") == 0 || fs_rules_count(vars, ds) > 0)
-		return;
-	for (uint32_t i = 0; i < ds->n_arrays && n < NAMES_MAX; i++)
-		names[n++] = ds->arrays[i].name;
-	near = cfg_nearest(vars, names, n);
-	log_warn("-o %s=%s: there is no variable '%s'%s%s%s", option, text, vars,
-		 near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
+	if (strcmp(vars, "*") == 0 || fs_rules_count(vars, w->ds) > 0)
+		return true;
+	for (uint32_t i = 0; i < w->ds->n_arrays && n < NAMES_MAX; i++)
+		names[n++] = w->ds->arrays[i].name;
+	near = rules_near(w, vars, names, n);
+	if (rules_may_warn(w, rule, near))
+		log_warn("-o %s=%s: there is no variable '%s'%s%s%s%s%s%s",
+			 rules_options[w->of], text, vars, w->among ? " in '" : "",
+			 w->among ? w->among : "", w->among ? "'" : "",
+			 near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
+	return false;
 }
 
-/* warn_dims - if a rule for chunk lengths names a dimension that ds does not have. among: as
- * fs_chunks_warn. */
-static void warn_dims(const char *option, char *const *rules, size_t n_rules, const char *among,
-		      const struct cfg *cfg, const struct dataset *ds)
+/* warn_dims - if a rule for chunk lengths names a dimension that there is not. Returns true if
+ * there are all. */
+static bool warn_dims(const struct rules_warning *w, size_t rule, const char *text)
 {
 	const char *names[NAMES_MAX], *near;
 	size_t n = 0, len;
+	const char *at = chunk_rule_unknown(text, w->ds, &len);
+	auto_free char *name = at ? strndup(at, len) : NULL;
 
-	for (uint32_t i = 0; i < ds->n_dims && n < NAMES_MAX; i++)
-		names[n++] = ds->dims[i].name;
-	for (size_t i = 0; i < n_rules; i++) {
-		const char *at = chunk_rule_unknown(rules[i], ds, &len);
-		auto_free char *name = at ? strndup(at, len) : NULL;
-
-		if (!name)
-			continue;
-		near = !among    ? cfg_nearest(name, names, n)
-		       : len > 2 ? cfg_nearest_within(name, 1, names, n)
-				 : NULL;
-		if (among && !near)
-			continue;
-		log_warn("-o %s: no dimension '%s' in '%s'%s%s%s", option, name,
-			 among ? among : cfg->shown, near ? ": did you mean '" : "",
+	if (!name)
+		return true;
+	for (uint32_t i = 0; i < w->ds->n_dims && n < NAMES_MAX; i++)
+		names[n++] = w->ds->dims[i].name;
+	near = rules_near(w, name, names, n);
+	if (rules_may_warn(w, rule, near))
+		log_warn("-o %s: no dimension '%s' in '%s'%s%s%s", rules_options[w->of], name,
+			 w->among ? w->among : w->shown, near ? ": did you mean '" : "",
 			 near ? near : "", near ? "'?" : "");
-	}
+	return false;
 }
 
-void fs_rules_warn(const struct fs_rules *r, const struct cfg *cfg, const struct dataset *ds)
+static void warn_rechunk(const struct rules_warning *w, size_t rule, const char *text)
 {
+	size_t len;
+	const char *lengths = chunk_rule_vars(text, &len);
+	auto_free char *vars = lengths > text ? strndup(text, len) : NULL;
+
+	if ((!vars || warn_vars(w, rule, text, vars)) && warn_dims(w, rule, text))
+		rules_settle(w, rule);
+}
+
+void fs_rules_warn(const struct fs_rules *r, const struct cfg *cfg, const struct dataset *ds,
+		   const char *among)
+{
+	struct rules_warning w = {.ds = ds, .shown = cfg->shown, .among = among};
+
+	w.of = OF_FILTER;
 	for (uint32_t i = 0; r && i < r->filters.n; i++)
-		warn_unmatched("filter", cfg->filter_rules[i], r->filters.v[i].vars, ds);
+		if (warn_vars(&w, i, cfg->filter_rules[i], r->filters.v[i].vars))
+			rules_settle(&w, i);
+	w.of = OF_QUANTIZE;
 	for (uint32_t i = 0; r && i < r->quants.n; i++)
-		warn_unmatched("quantize", cfg->quantize_rules[i], r->quants.v[i].vars, ds);
-	warn_dims("rechunk", cfg->rechunk_rules, cfg->n_rechunk_rules, NULL, cfg, ds);
+		if (warn_vars(&w, i, cfg->quantize_rules[i], r->quants.v[i].vars))
+			rules_settle(&w, i);
+	w.of = OF_RECHUNK;
+	for (size_t i = 0; i < cfg->n_rechunk_rules; i++)
+		warn_rechunk(&w, i, cfg->rechunk_rules[i]);
 }
 
 void fs_chunks_warn(const struct cfg *cfg, const struct dataset *ds, const char *among)
 {
-	warn_dims("chunks", cfg->chunk_rules, cfg->n_chunk_rules, among, cfg, ds);
+	const struct rules_warning w = {
+		.of = OF_CHUNKS, .ds = ds, .shown = cfg->shown, .among = among};
+
+	for (size_t i = 0; i < cfg->n_chunk_rules; i++)
+		if (warn_dims(&w, i, cfg->chunk_rules[i]))
+			rules_settle(&w, i);
 }
 
 /* Checks whether rules can be followed at all. The effect of a rule on one array is decided by the

@@ -32,11 +32,13 @@ int fs_rules_check(const struct fs_rules *r, const struct cfg *cfg, struct err *
 uint32_t fs_rules_count(const char *vars, const struct dataset *ds);
 
 /* fs_rules_warn - log a line for each rule that matches no variable of ds, and each of -o rechunk=
- * with a dimension that ds does not have. */
-void fs_rules_warn(const struct fs_rules *r, const struct cfg *cfg, const struct dataset *ds);
-/* fs_chunks_warn - log a line for each rule of -o chunks= with a dimension that ds does not have.
- * among: the path of ds if it is one of several, which may have others: only of a dimension whose
- * name is one letter off; else NULL. */
+ * with a dimension that ds does not have. among: the path of ds if it is one of several, which may
+ * have others: only of a name that is one letter off, and once for a rule, unless it matched
+ * another one before; else NULL. */
+void fs_rules_warn(const struct fs_rules *r, const struct cfg *cfg, const struct dataset *ds,
+		   const char *among);
+/* fs_chunks_warn - the same for rules of -o chunks=, by their dimensions: their variables may be
+ * new ones. */
 void fs_chunks_warn(const struct cfg *cfg, const struct dataset *ds, const char *among);
 
 #endif

@@ -255,7 +255,7 @@ static int fs_open_epoch(void *arg, struct source **ret_source, struct view **re
 		return fs_open_again(fs->setup, ret_source, ret_view, e);
 	rc = fs_open_quietly(fs->setup, ret_source, ret_view, e);
 	if (rc == 0 && *ret_source)
-		fs_rules_warn(fs->setup->rules, fs->setup->cfg, &(*ret_source)->ds);
+		fs_rules_warn(fs->setup->rules, fs->setup->cfg, &(*ret_source)->ds, NULL);
 	return rc;
 }
 

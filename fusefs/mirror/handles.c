@@ -8,6 +8,7 @@
  * content becomes the dataset's. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -283,14 +284,16 @@ static int w_write(struct view *v NZ_UNUSED, uint64_t id, uint64_t fh, uint64_t 
 static int w_flush(struct view *v, uint64_t id, uint64_t fh, struct err *e)
 {
 	struct mirror_handle *h = handle_of(fh);
-	int rc = 0;
+	int rc;
 
 	if (h && h->slot)
 		return h->slot->view->write->flush(h->slot->view, inner_of(id), h->fh, e);
-	if (h && h->wrote)
-		rc = become_flushed(mirror_of(v), h->id, h->fd, e);
-	if (h && rc == 0)
-		h->wrote = false;
+	/* cleared first: a write during the flush needs another one */
+	if (!h || !atomic_exchange(&h->wrote, false))
+		return 0;
+	rc = become_flushed(mirror_of(v), h->id, h->fd, e);
+	if (rc < 0)
+		h->wrote = true;
 	return rc;
 }
 

@@ -120,8 +120,10 @@ int become_flushed(struct mirror *m, uint64_t id, int fd, struct err *e)
 	real_writer(m, id, 0, &fresh, &others);
 	/* two writers may both be flushed before one of them is released */
 	real_set_due(m, id, fresh && others > 0);
-	if (!fresh || others > 0 || fstat(fd, &own) < 0)
+	if (!fresh || others > 0)
 		return 0;
+	if (fstat(fd, &own) < 0)
+		return err_sys(e, errno, "a new file");
 	rc = real_copy(m, id, &n, e);
 	if (rc < 0)
 		return own.st_nlink ? 0 : rc;

@@ -73,11 +73,11 @@ static int workplace(const struct import_new_place *to, char name[NAME_BYTES + 3
 	*ret_fd = openat(to->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (*ret_fd < 0)
 		return err_sys(e, errno, "'%s'", name);
-	if (fstat(*ret_fd, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & 077))
-		return 0;
-	(void)close(*ret_fd);
-	*ret_fd = -1;
-	return err_set(e, -EACCES, "'%s' was replaced by another program", name);
+	if (fstat(*ret_fd, &st) < 0)
+		return err_sys(e, errno, "'%s'", name);
+	return st.st_uid == geteuid() && !(st.st_mode & 077)
+		       ? 0
+		       : err_set(e, -EACCES, "'%s' was replaced by another program", name);
 }
 
 static int make_store(const struct app *setup, struct source *now,

@@ -38,18 +38,20 @@ int real_stat(const struct mirror *m, const char *path, struct stat *ret, struct
 
 int real_open_dir(const struct mirror *m, const struct where *dir, struct err *e)
 {
-	int fd = open_beneath(m->fd, dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+	int fd = open_beneath(m->fd, dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), rc = 0;
 	struct stat st;
 
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP || fd == -EXDEV)
 		return err_set(e, -ESTALE, "'%s': no such directory", dir->path);
 	if (fd < 0)
 		return err_sys(e, -fd, "'%s'", dir->path);
-	if (fstat(fd, &st) < 0 || st.st_dev != dir->dev || st.st_ino != dir->ino) {
+	if (fstat(fd, &st) < 0)
+		rc = err_sys(e, errno, "'%s'", dir->path);
+	else if (st.st_dev != dir->dev || st.st_ino != dir->ino)
+		rc = err_set(e, -ESTALE, "'%s' was replaced by another directory", dir->path);
+	if (rc < 0)
 		(void)close(fd);
-		return err_set(e, -ESTALE, "'%s' was replaced by another directory", dir->path);
-	}
-	return fd;
+	return rc < 0 ? rc : fd;
 }
 
 bool real_is_mountpoint(const struct mirror *m, dev_t dev, ino_t ino, const char *name)

@@ -95,7 +95,9 @@ int passthrough_open(struct mirror *m, uint64_t id, int flags, int *ret_fd, stru
 		return err_set(e, -ESTALE, "'%s' was removed", n.path);
 	if (fd < 0)
 		return err_sys(e, -fd, "'%s'", n.path);
-	if (fstat(fd, &st) < 0 || st.st_dev != n.dev || st.st_ino != n.ino)
+	if (fstat(fd, &st) < 0)
+		return err_sys(e, errno, "'%s'", n.path);
+	if (st.st_dev != n.dev || st.st_ino != n.ino)
 		return err_set(e, -ESTALE, "'%s' was replaced by another file", n.path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, -EIO, "'%s' is not a regular file", n.path);
@@ -145,8 +147,10 @@ static int place_of(const struct mirror *m, const struct where *n, const struct 
 	at = real_open_at(m, n->path, ret_name, e);
 	if (at < 0)
 		return at;
-	if (fstatat(at, *ret_name, ret_was, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    ret_was->st_dev != n->dev || ret_was->st_ino != n->ino)
+	if (fstatat(at, *ret_name, ret_was, AT_SYMLINK_NOFOLLOW) < 0)
+		rc = errno == ENOENT ? err_set(e, -ESTALE, "'%s' was removed", n->path)
+				     : err_sys(e, errno, "'%s'", n->path);
+	else if (ret_was->st_dev != n->dev || ret_was->st_ino != n->ino)
 		rc = err_set(e, -ESTALE, "'%s' was replaced by another file", n->path);
 	else if (!S_ISREG(ret_was->st_mode) && !S_ISDIR(ret_was->st_mode) &&
 		 (x->mode_set || x->size_set))

@@ -47,6 +47,7 @@ static int slot_open_open_source(const struct mirror *m, const struct slot *s,
 		*ret = NULL;
 		return rc;
 	}
+	fs_rules_warn(setup->rules, setup->cfg, &(*ret)->ds, path);
 	/* compared by inode, in case the path was replaced by another file meanwhile */
 	return slot_same(s, &(*ret)->ds.st) ? 0 : slot_stale(s->path, e);
 }

@@ -278,19 +278,20 @@ static int open_view(struct rw *rw, struct view **ret, struct err *e)
 {
 	struct snapshots *g;
 	struct snapshot *x;
+	const char *among;
 	bool tree;
 	int rc = snapshots_new(open_snapshot, rw, &g, e);
 
 	if (rc < 0)
 		return rc;
 	x = snapshots_get(g);
+	among = rw->want.share == 1 ? NULL : x->source->shown;
 	tree = x->source->ops == rw->setup->hdf5;
 	if (rw->setup->cfg->command == CFG_MOUNT) {
-		fs_chunks_warn(rw->setup->cfg, &x->source->ds,
-			       rw->want.share == 1 ? NULL : x->source->shown);
+		fs_chunks_warn(rw->setup->cfg, &x->source->ds, among);
 		/* rules of an empty dataset are for variables that will be written */
-		if (x->source->ds.n_arrays && rw->want.share == 1)
-			fs_rules_warn(rw->setup->rules, rw->setup->cfg, &x->source->ds);
+		if (x->source->ds.n_arrays)
+			fs_rules_warn(rw->setup->rules, rw->setup->cfg, &x->source->ds, among);
 	}
 	snapshot_put(g, x);
 	if (!tree && rw->want.root)

@@ -730,9 +730,7 @@ static int take_operands(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 	w->places[1] = w->names[1];
 	for (size_t i = 0; i < cfg->n_more; i++) /* addresses may contain secrets */
 		explicit_bzero(cfg->more[i], strlen(cfg->more[i]));
-	cfg_strings_free(cfg->more, cfg->n_more);
-	cfg->more = NULL;
-	cfg->n_more = 0;
+	cfg_strings_drop(&cfg->more, &cfg->n_more);
 	return 0;
 }
 

@@ -248,5 +248,7 @@ char ***cfg_option_strings(struct cfg *cfg, const struct cfg_option *o, size_t *
 int cfg_strings_add(char ***list, size_t *n, const char *text, struct err *e) NZ_MUST_USE;
 /* cfg_strings_free - free a list of n owned strings. */
 void cfg_strings_free(char **list, size_t n);
+/* cfg_strings_drop - the same; the list is empty then. */
+void cfg_strings_drop(char ***list, size_t *n);
 
 #endif

@@ -831,10 +831,23 @@ static int settle_rechunk(struct cfg *cfg, struct err *e)
 		cfg->rw = cfg->create = false;
 		return 0;
 	}
-	cfg_strings_free(cfg->rechunk_rules, cfg->n_rechunk_rules);
-	cfg->rechunk_rules = NULL;
-	cfg->n_rechunk_rules = 0;
+	cfg_strings_drop(&cfg->rechunk_rules, &cfg->n_rechunk_rules);
 	return 0;
+}
+
+/* refuse_writes - reject rw and create of a mount with an option that cannot have them, and name
+ * the place of both. */
+static int refuse_writes(const struct cfg *cfg, const char *why, const char *instead,
+			 struct err *e)
+{
+	const char *writes = cfg->create ? "create" : "rw";
+
+	if (!cfg->rw || cfg->command != CFG_MOUNT)
+		return 0;
+	if (cfg_from_at(cfg, writes) == CFG_AT_LINE)
+		return err_set(e, -EINVAL, "-o %s: leave out %s, or %s", why, writes, instead);
+	return err_set(e, -EINVAL, "-o %s: leave out %s of %s (-o %s=no), or %s", why, writes,
+		       cfg_where(cfg, writes), writes, instead);
 }
 
 /* settle_concat - concatenated files are read-only. */
@@ -849,11 +862,9 @@ static int settle_concat(const struct cfg *cfg, struct err *e)
 		return err_set(e, -EINVAL,
 			       "-o concat: name the dimension along which the files are joined: "
 			       "concat=time");
-	if (cfg->concat && cfg->rw && cfg->command == CFG_MOUNT)
-		return err_set(e, -EINVAL,
-			       "-o concat: joined files are read-only: leave out rw, or mount "
-			       "one of the files");
-	return 0;
+	return cfg->concat ? refuse_writes(cfg, "concat: joined files are read-only",
+					   "mount one of the files", e)
+			   : 0;
 }
 
 /* settle_classic - a virtual classic file is read-only, and has a version. */
@@ -862,11 +873,10 @@ static int settle_classic(const struct cfg *cfg, struct err *e)
 	if (cfg->view != CFG_VIEW_CLASSIC && cfg->classic_format &&
 	    options_asked(cfg, "classic_format"))
 		return err_set(e, -EINVAL, "-o classic_format: only with view=classic");
-	if (cfg->view == CFG_VIEW_CLASSIC && cfg->rw && cfg->command == CFG_MOUNT)
-		return err_set(e, -EINVAL,
-			       "-o view=classic is read-only: leave out rw, or write through "
-			       "view=nc");
-	return 0;
+	return cfg->view == CFG_VIEW_CLASSIC
+		       ? refuse_writes(cfg, "view=classic is read-only",
+				       "write through view=nc", e)
+		       : 0;
 }
 
 int cfg_settle(struct cfg *cfg, struct err *e)

@@ -25,6 +25,13 @@ void cfg_strings_free(char **list, size_t n)
 	free(list);
 }
 
+void cfg_strings_drop(char ***list, size_t *n)
+{
+	cfg_strings_free(*list, *n);
+	*list = NULL;
+	*n = 0;
+}
+
 static void wipe_text(char *text)
 {
 	if (text)

@@ -31,6 +31,8 @@ static void unless_asked(struct cfg *cfg)
 		cfg->mode = CFG_MODE_ZARR;
 	if (cfg_from_at(cfg, "view") < CFG_AT_NAMED)
 		cfg->view = CFG_VIEW_AUTO;
+	if (cfg_from_at(cfg, "rechunk") < CFG_AT_NAMED)
+		cfg_strings_drop(&cfg->rechunk_rules, &cfg->n_rechunk_rules);
 }
 
 /* settle_refs - references describe the chunks of a Zarr v2 store as they are stored. */
@@ -46,9 +48,7 @@ static int settle_refs(struct cfg *cfg, struct err *e)
 	cfg->view = CFG_VIEW_ZARR;
 	if (cfg_from_at(cfg, "filter") < CFG_AT_NAMED) {
 		cfg->filter = CFG_FILTER_KEEP;
-		cfg_strings_free(cfg->filter_rules, cfg->n_filter_rules);
-		cfg->filter_rules = NULL;
-		cfg->n_filter_rules = 0;
+		cfg_strings_drop(&cfg->filter_rules, &cfg->n_filter_rules);
 	}
 	return 0;
 }

@@ -10,9 +10,7 @@
 #define LENGTH_MAX ((uint64_t)1 << 40)
 #define SHOWN 60 /* bytes of a rule or name in a message */
 
-/* rule_vars - the part of a rule in front of its lengths, *ret_len bytes; 0: it is for all. Returns
- * where the lengths begin; an empty part belongs to them, and makes them invalid. */
-static const char *rule_vars(const char *rule, size_t *ret_len)
+const char *chunk_rule_vars(const char *rule, size_t *ret_len)
 {
 	const char *comma = strchr(rule, ','), *equals = strchr(rule, '=');
 
@@ -63,7 +61,7 @@ static int rule_check(const char *option, const char *rule, struct err *e)
 	uint64_t v;
 	int rc = 0, some = 0;
 
-	p = rule_vars(rule, &len);
+	p = chunk_rule_vars(rule, &len);
 	if (len > 0)
 		rc = codec_vars_check(rule, len, e);
 	if (rc < 0)
@@ -89,7 +87,7 @@ int chunk_rules_check(const char *option, const char *const *rules, size_t n, st
 
 const char *chunk_rule_unknown(const char *rule, const struct dataset *ds, size_t *ret_len)
 {
-	const char *p = rule_vars(rule, ret_len), *name;
+	const char *p = chunk_rule_vars(rule, ret_len), *name;
 	uint64_t v;
 
 	while (next_length(&p, &name, ret_len, &v) > 0)
@@ -106,7 +104,7 @@ void chunk_rules_apply(const char *const *rules, size_t n, const struct dataset 
 		const char *name, *rule = rules[i];
 		size_t len;
 		uint64_t v;
-		const char *at = rule_vars(rule, &len);
+		const char *at = chunk_rule_vars(rule, &len);
 
 		if ((len ? codec_vars_match(rule, len, path) : CODEC_VARS_EVERY) != kind)
 			continue;

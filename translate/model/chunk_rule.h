@@ -7,6 +7,10 @@
 #include "codecs/spec/var_pattern.h"
 #include "translate/model/dataset.h"
 
+/* chunk_rule_vars - the variables of a rule, *ret_len bytes at its beginning; 0: it is for all.
+ * Returns where the lengths begin; an empty part belongs to them, and makes them invalid. */
+const char *chunk_rule_vars(const char *rule, size_t *ret_len);
+
 /* chunk_rule_unknown - the first dimension of a rule that ds does not have, *ret_len bytes; NULL:
  * it has all of them, or no dimensions. */
 const char *chunk_rule_unknown(const char *rule, const struct dataset *ds, size_t *ret_len);

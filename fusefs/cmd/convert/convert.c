@@ -177,6 +177,8 @@ static int convert_prepare(struct convert_run *r, struct err *e)
 	if (rc == 0)
 		rc = fs_open_quietly(r->setup, &c->source, &c->view, e);
 	if (rc == 0)
+		fs_rules_warn(r->setup->rules, cfg, &c->source->ds, NULL);
+	if (rc == 0)
 		rc = convert_dest_unread(cfg, e);
 	if (rc == 0)
 		rc = keep_compressed(r, e);

@@ -204,10 +204,13 @@ static int take_lock(struct convert_place *p, const char *path, struct err *e)
 				       ? err_set(e, -EBUSY,
 						 "'%s' is being written by another process", path)
 				       : err_sys(e, errno, "'%s'", path);
+		named = (struct stat){0};
+		if (fstat(p->lock, &have) < 0 ||
+		    (fstatat(p->parent, p->state, &named, AT_SYMLINK_NOFOLLOW) < 0 &&
+		     errno != ENOENT))
+			return err_sys(e, errno, "'%s'", path);
 		/* its previous holder may have removed it */
-		if (fstat(p->lock, &have) == 0 &&
-		    fstatat(p->parent, p->state, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    have.st_ino == named.st_ino && have.st_dev == named.st_dev)
+		if (destination_same_file(&have, &named))
 			return 0;
 		(void)close(p->lock);
 	}

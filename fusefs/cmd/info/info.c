@@ -178,6 +178,8 @@ static int info(void *arg)
 		log_error("%s", e.msg);
 		return 1;
 	}
+	if (source)
+		fs_rules_warn(setup->rules, setup->cfg, &source->ds, NULL);
 	if (info_report(&out, setup, view, &e) < 0)
 		log_error("%s", e.msg);
 	else if (!buf_ok(&out))

@@ -12,7 +12,6 @@
 
 #include "base/observe/log.h"
 #include "base/os/url.h"
-#include "base/process/child.h"
 #include "codecs/isolate/decoder.h"
 #include "fusefs/app/dataset_list.h"
 #include "fusefs/app/workers.h"
@@ -81,6 +80,8 @@ static int open_dataset(const struct refs_dir *d, const char *path, struct fs_re
 		return rc;
 	fs_source_options(setup->cfg, &opts);
 	rc = source_open(setup->formats, setup->n_formats, path, &opts, &ret->source, e);
+	if (rc == 0)
+		rc = fs_rechunk(setup, &opts, FS_MIRROR_SHARE, &ret->source, e);
 	if (rc < 0)
 		return rc;
 	rc = setup->view_open(ret->source, setup->cfg, &want, &ret->view, e);
@@ -230,8 +231,7 @@ static int refs_dir_find(struct refs_dir *d, struct err *e)
 	d->encode = strncmp(d->job->address, "http://", 7) == 0 ||
 		    strncmp(d->job->address, "https://", 8) == 0;
 	/* threads open the datasets: the process that forks has to exist before them */
-	if (setup->prepare && !child_prepared())
-		rc = setup->prepare(e);
+	rc = app_prepare(setup, e);
 	if (rc == 0 && cfg->sandbox_codecs)
 		codec_isolate(0);
 	if (rc == 0)

@@ -167,6 +167,7 @@ static int refs_one(const struct refs_job *j, struct err *e)
 		rc = fs_open_quietly(j->setup, &d.source, &d.view, e);
 	if (rc < 0)
 		return rc;
+	fs_rules_warn(j->setup->rules, cfg, &d.source->ds, NULL);
 	d.files = concat_files(d.source);
 	d.threads = refs_threads(cfg);
 	d.window = cfg->open_datasets / 2;

@@ -137,6 +137,44 @@ def test_rule_for_no_variable_rw(t):
         assert warnings(m) == [], m.messages()
 
 
+MISSPELT = (("filter=nope,zstd", "-o filter=nope,zstd: there is no variable 'nope'"),
+            ("rechunk=nope,time=2", "-o rechunk=nope,time=2: there is no variable 'nope'"),
+            ("rechunk=v,tme=2", "-o rechunk: no dimension 'tme' in '%s': did you mean 'time'?"),
+            ("rechunk=v,time=2", None))
+
+
+def test_rules_of_commands(t):
+    """A command warns of a misspelt rule as a mount does."""
+    path = t.path("a.nc")
+    make(path)
+    for rule, want in MISSPELT:
+        want = f"nczarrfs: warning: {want.replace('%s', path)}" if want else ""
+        with t.mount(path, rule, foreground=True) as m:
+            assert [f"nczarrfs: warning: {w}" for w in warnings(m)] == ([want] if want else [])
+        for command in ("info", path), ("convert", "--force", path, t.path("a.zarr")):
+            code, _, err = t.run(t.binary, command[0], "-o", rule, *command[1:])
+            assert code == 0 and (err.count(want) == 1 if want else "warning" not in err), err
+        err = t.run(t.binary, "refs", "-o", rule, path, t.path("r.json"))[2]
+        assert err.count(want) == 1 if want else "warning" not in err, err
+
+
+def test_rules_of_several(t):
+    """A rule that nearly matches one of the datasets and matches none before is warned of once."""
+    top = folder(t)
+    for name in "abc":
+        make(f"{top}/{name}.nc", "timer" if name == "a" else "time")
+    for rule, want in (("rechunk=tims=2", "-o rechunk: no dimension 'tims' in '%s/b.nc': did you "
+                        "mean 'time'?"),
+                       ("filter=zzz,zstd", None), ("rechunk=zzz=2", None),
+                       ("rechunk=timer=2", None)):  # a.nc has it
+        for rw in (), ("rw",) * (rule[0] == "f"):
+            with t.mount(top, rule, *rw, foreground=True) as m:
+                for name in "abc":
+                    os.listdir(f"{m.path}/{name}.zarr")
+                want = want and want.replace("%s", top)
+                assert warnings(m) == ([want] if want else []), m.messages()
+
+
 def test_check_of_several(t):
     """The status is the worst; JSON is an array."""
     make(t.path("a.nc"))

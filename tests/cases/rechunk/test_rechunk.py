@@ -448,10 +448,12 @@ def test_commands(t):
 
 
 def test_directory(t):
-    """The converted views of a mounted directory."""
+    """The converted views of a mounted directory, and its references."""
     folder = t.path("data")
     os.mkdir(folder)
     sample(folder + "/a.nc")
+    code, _, err = t.run(t.binary, "refs", "-o", "rechunk=time=all", folder, t.path("r.json"))
+    assert code != 0 and "x" in err, err
     code, _, err = t.run(t.binary, "convert", folder + "/a.nc", folder + "/b.zarr")
     assert code == 0, err
 

@@ -2,6 +2,7 @@
 /* A mirrored directory: its entries, the converted views, and changes. */
 #include "base/core/clock.h"
 #include "fusefs/mirror/slots_int.h"
+#include "fusefs/write/writable.h"
 #include "tests/unit/fusefs/mirror_fake.h"
 
 static void test_real(void **state)
@@ -637,6 +638,53 @@ static void test_create(void **state)
 	f->view->ops->forget(f->view, a.id, 1);
 }
 
+/* A new file that is written again while a flush looks whether it is a dataset. */
+static struct view *flushed;
+static uint64_t flushed_id, flushed_fh;
+static int looked;
+
+static int fake_write_bid(const struct source_at *at NZ_UNUSED, struct err *e)
+{
+	if (looked++ == 0)
+		assert_int_equal(mirror_write_ops.write(flushed, flushed_id, flushed_fh, 4,
+							(const uint8_t *)" x", 2, e),
+				 0);
+	return 1;
+}
+
+/* Bytes that are written during a flush are looked at by the next one. */
+static void test_flush(void **state)
+{
+	static const struct source_ops format = {.name = "write", .bid = fake_write_bid};
+	static const struct source_ops *const formats[] = {&format};
+	static const struct fs_rw rw = {.zarr_create = NULL};
+	struct fixture *f = *state;
+	struct view_handle h = {0};
+	struct err e = ERR_INIT;
+	struct view_attr a;
+
+	f->setup.formats = formats;
+	f->setup.n_formats = 1;
+	f->setup.rw = &rw;
+	assert_int_equal(mirror_write_ops.create(f->view, VIEW_ROOT, "new.nc", 6, O_RDWR, 0600,
+						 &a, &h, &e),
+			 0);
+	flushed = f->view;
+	flushed_id = a.id;
+	flushed_fh = h.fh;
+	assert_int_equal(mirror_write_ops.write(f->view, a.id, h.fh, 0, (const uint8_t *)"FAKE",
+						4, &e),
+			 0);
+	assert_int_equal(mirror_write_ops.flush(f->view, a.id, h.fh, &e), 0);
+	assert_int_equal(looked, 1);
+	assert_int_equal(mirror_write_ops.flush(f->view, a.id, h.fh, &e), 0);
+	assert_int_equal(looked, 2);
+	assert_int_equal(mirror_write_ops.flush(f->view, a.id, h.fh, &e), 0);
+	assert_int_equal(looked, 2); /* nothing was written since */
+	mirror_write_ops.release(f->view, a.id, h.fh);
+	f->view->ops->forget(f->view, a.id, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -655,6 +703,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_readers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_closing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_create, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_flush, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_clock, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_open, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_open_file, setup, teardown),

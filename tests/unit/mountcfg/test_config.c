@@ -151,9 +151,45 @@ static void test_rechunk(void **state)
 	assert_int_equal(cfg.n_rechunk_rules, 0);
 	assert_true(cfg.rw && cfg.create);
 	cfg_release(&cfg);
+	/* references are those of the chunks of SOURCE */
+	cfg = parsed(ARGV(A("refs"), A("/data/a")));
+	assert_int_equal(cfg.n_rechunk_rules, 0);
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("refs"), A("/data/a"), A("-orechunk=lat=8")));
+	assert_int_equal(cfg.n_rechunk_rules, 1);
+	cfg_release(&cfg);
 	cfg = parsed(ARGV(A("/x"), A("/m"), A("-orechunk=time=1")));
 	assert_int_equal(cfg.n_rechunk_rules, 1);
 	assert_false(cfg.rw);
+	cfg_release(&cfg);
+}
+
+/* test_read_only - an option that cannot be with rw or create is rejected with it, at whatever
+ * places the two are; the message names both. */
+static void test_read_only(void **state)
+{
+	struct cfg cfg;
+
+	(void)state;
+	files("[defaults]\nrw = yes\n[source /c/*]\nview = classic\n"
+	      "[source /j/*]\nconcat = time\n",
+	      NULL);
+	refused_line(ARGV(A("/x"), A("/m"), A("-oview=classic")),
+		     "-o view=classic is read-only: leave out rw of ");
+	refused_line(ARGV(A("/x"), A("/m"), A("-oview=classic")), "user.conf:2 (-o rw=no), or");
+	refused_line(ARGV(A("/x"), A("/m"), A("-oconcat=time")),
+		     "-o concat: joined files are read-only: leave out rw of ");
+	refused_line(ARGV(A("/c/a"), A("/m")), "user.conf:4: view=classic is read-only");
+	refused_line(ARGV(A("/c/a"), A("/m"), A("-orw")),
+		     "user.conf:4: view=classic is read-only: leave out rw, or");
+	refused_line(ARGV(A("/j/a"), A("/m"), A("-ocreate")),
+		     "user.conf:6: concat: joined files are read-only: leave out create, or");
+	refused_line(ARGV(A("-orw,view=classic"), A("/x"), A("/m")), "leave out rw, or write");
+	cfg = parsed(ARGV(A("/x"), A("/m"), A("-oview=classic,rw=no")));
+	assert_false(cfg.rw);
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("info"), A("/j/a"))); /* commands only read */
+	assert_string_equal(cfg.concat, "time");
 	cfg_release(&cfg);
 }
 
@@ -448,6 +484,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rechunk),
+		cmocka_unit_test(test_read_only),
 		cmocka_unit_test(test_order),         cmocka_unit_test(test_whole),
 		cmocka_unit_test(test_word_for_path), cmocka_unit_test(test_forms),
 		cmocka_unit_test(test_operands),      cmocka_unit_test(test_refused),
