@@ -424,7 +424,7 @@ int main(int argc, char **argv)
 	if (subcommand_has(cfg.command, SUB_CACHE))
 		setup.shared = chunkio_shared_new(cfg.cache_size); /* NULL: each view has its own */
 	setup.decode_threads = threads_of(&cfg);
-	if (cfg.n_rechunk_rules > 0)
+	if (cfg.n_rechunk_rules > 0 || cfg.command == CFG_MOUNT || cfg.command == CFG_SERVE)
 		setup.rechunk = rechunk_shared_new(cfg.memory);
 	status = subcommand_run(&setup);
 out:

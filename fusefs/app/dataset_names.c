@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/core/endings.h"
+#include "translate/model/chunk_rule.h"
 
 enum {
 	DIRECTORY_RANK = 5, /* a directory of any other name that is a Zarr store */
@@ -167,6 +168,26 @@ enum name_kind name_source(const char *name, unsigned rank, char out[NAME_BYTES]
 	if (!name_counterpart(out, *ret_dir_only, kind, back, &found) || found != rank)
 		return NAME_PLAIN;
 	return kind;
+}
+
+enum name_kind name_shaped(const char *name, char out[NAME_BYTES], char rule[NAME_BYTES])
+{
+	const char *at = strrchr(name, '@');
+	size_t stem = 0;
+	const enum name_kind kind = dataset_names_kind_of(name, &stem);
+	const char *const text[] = {rule};
+
+	if ((kind != NAME_TREE && kind != NAME_FILE) || !at || at == name ||
+	    !dataset_names_join(name, (size_t)(at - name), name + stem, out))
+		return NAME_PLAIN;
+	stem -= (size_t)(at + 1 - name);
+	memcpy(rule, at + 1, stem);
+	rule[stem] = '\0';
+	if (kind == NAME_FILE && strcmp(rule, NAME_CLASSIC) == 0)
+		return NAME_SHAPED_FILE;
+	if (chunk_rules_check("rechunk", text, 1, NULL) < 0)
+		return NAME_PLAIN;
+	return kind == NAME_TREE ? NAME_SHAPED_TREE : NAME_SHAPED_FILE;
 }
 
 bool name_of_new(const char *name, bool is_dir, char out[NAME_BYTES])

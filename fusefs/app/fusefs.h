@@ -43,7 +43,7 @@ struct app {
 	const struct cfg *cfg;
 	const struct fs_rules *rules; /* cfg's */
 	struct chunkio_shared *shared; /* memory of all views; NULL: each has its own */
-	struct rechunk_shared *rechunk; /* memory for -o rechunk=; NULL without it */
+	struct rechunk_shared *rechunk; /* memory for assembled chunks; NULL: there are none */
 	uint32_t decode_threads; /* -o decode_threads=, or its default */
 	const struct source_ops *const *formats;
 	size_t n_formats;
@@ -67,9 +67,11 @@ int app_prepare(const struct app *setup, struct err *e) NZ_MUST_USE;
 /* fs_source_options - the options of cfg that apply to sources. */
 void fs_source_options(const struct cfg *cfg, struct source_options *ret);
 
-/* fs_rechunk - with -o rechunk=, replace a source by the same in other chunks. opts: of the source.
- * share: number of sources that share cfg's threads. On error *s is closed. */
-int fs_rechunk(const struct app *setup, const struct source_options *opts, uint32_t share,
+/* fs_rechunk - with rules for chunks in cfg (-o rechunk=, the name of a mirror's view), replace a
+ * source by the same in other chunks. opts: of the source. share: number of sources that share
+ * cfg's threads. On error *s is closed. */
+int fs_rechunk(const struct app *setup, const struct cfg *cfg,
+	       const struct source_options *opts, uint32_t share,
 	       struct source **s, struct err *e) NZ_MUST_USE;
 
 /* fs_open - open source and view of a setup; a mirrored directory is a view without a source

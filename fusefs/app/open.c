@@ -58,10 +58,10 @@ static struct view_request want_of(const struct app *setup)
 				     .share = 1};
 }
 
-int fs_rechunk(const struct app *setup, const struct source_options *opts, uint32_t share,
-	       struct source **s, struct err *e)
+int fs_rechunk(const struct app *setup, const struct cfg *cfg,
+	       const struct source_options *opts, uint32_t share, struct source **s,
+	       struct err *e)
 {
-	const struct cfg *cfg = setup->cfg;
 	const struct rechunk_options other = {
 		.rules = (const char *const *)cfg->rechunk_rules,
 		.n_rules = cfg->n_rechunk_rules,
@@ -91,7 +91,7 @@ static int open_once(const struct app *setup, const struct cfg *cfg, struct sour
 	fs_source_options(cfg, &opts);
 	rc = fs_source(setup, cfg->source, &opts, &source, e);
 	if (rc == 0)
-		rc = fs_rechunk(setup, &opts, 1, &source, e);
+		rc = fs_rechunk(setup, cfg, &opts, 1, &source, e);
 	if (rc < 0)
 		return rc;
 	want.nc = cfg->view != CFG_VIEW_ZARR;
@@ -282,8 +282,9 @@ int fs_open_served(struct fs *fs, const struct app *setup, struct err *e)
 		epochs_remote(fs->live, cfg->revalidate);
 	fs->path = cfg->shown;
 	fs->remote = cfg->remote;
-	fs->cancels = cfg->remote || cfg->n_rechunk_rules > 0;
 	fs->follows = epochs_first(fs->live)->view->follows;
+	/* each dataset of a mirror can be read in other chunks */
+	fs->cancels = cfg->remote || cfg->n_rechunk_rules > 0 || fs->follows;
 	return 0;
 }
 

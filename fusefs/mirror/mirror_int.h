@@ -196,9 +196,10 @@ void real_forget(struct mirror *m, uint64_t id, uint64_t count);
  * Strings are copied. A new number is used if there is no slot, or if the dataset changed. */
 int slot_of(struct mirror *m, enum name_kind kind, const char *path, const char *name,
 	    const struct stat *st, uint32_t *ret, struct err *e);
-/* slot_is_at - true if there is a slot of this kind for the file of st at path, so that its format
- * is known. */
-bool slot_is_at(struct mirror *m, enum name_kind kind, const char *path, const struct stat *st);
+/* slot_is_at - true if there is a slot of this kind and name for the file of st at path, so that
+ * its format is known. */
+bool slot_is_at(struct mirror *m, enum name_kind kind, const char *path, const char *name,
+		const struct stat *st);
 /* slot_get - get the slot with its dataset open; finish with slot_put. -ESTALE: it changed, or
  * there is none; otherwise the error of opening it. */
 int slot_get(struct mirror *m, uint32_t number, struct slot **ret, struct err *e);

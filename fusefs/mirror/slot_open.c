@@ -7,6 +7,7 @@
 #include "base/observe/log.h"
 #include "fusefs/mirror/slots_int.h"
 #include "fusefs/write/writable.h"
+#include "translate/model/chunk_rule.h"
 
 /* For a directory the inode is enough: its contents are checked while it is open. */
 bool slot_same(const struct slot *s, const struct stat *st)
@@ -26,28 +27,56 @@ int slot_stale(const char *path, struct err *e)
 	return err_set(e, -ESTALE, "'%s' changed: open the path again", path);
 }
 
+/* slot_open_shape - what the name of a view asks for, in place of what all views of the mount have.
+ * rules: the one rule, borrowed by cfg. */
+static void slot_open_shape(struct cfg *cfg, char **rules)
+{
+	const bool classic = strcmp(*rules, NAME_CLASSIC) == 0;
+
+	cfg->view = classic ? CFG_VIEW_CLASSIC : cfg->view;
+	cfg->rechunk_rules = rules;
+	cfg->n_rechunk_rules = classic ? 0 : 1;
+}
+
+/* slot_open_has_dims - reject a rule about a dimension that there is not: the name is misspelt. */
+static int slot_open_has_dims(const struct slot *s, const char *rule, const struct dataset *ds,
+			      struct err *e)
+{
+	size_t len;
+	const char *name = chunk_rule_unknown(rule, ds, &len);
+
+	return name ? err_set(e, -EINVAL, "'%s': no dimension '%.*s' in '%s'", s->name,
+			      (int)u64_min(len, NAME_BYTES), name, s->path)
+		    : 0;
+}
+
 /* slot_open_open_source - call it without the lock; uses constants of the slot. */
 static int slot_open_open_source(const struct mirror *m, const struct slot *s,
-				 struct source **ret, struct err *e)
+				 const struct cfg *cfg, struct source **ret, struct err *e)
 {
 	const struct app *setup = m->setup;
 	struct source_options opts;
-	auto_free char *path = path_join(setup->cfg->source, s->path);
+	auto_free char *path = path_join(cfg->source, s->path);
 	int rc;
 
 	if (!path)
 		return err_nomem(e);
-	fs_source_options(setup->cfg, &opts);
+	fs_source_options(cfg, &opts);
 	rc = fs_rw_repair(setup, path, true, e);
 	if (rc == 0)
 		rc = source_open(setup->formats, setup->n_formats, path, &opts, ret, e);
 	if (rc == 0)
-		rc = fs_rechunk(setup, &opts, FS_MIRROR_SHARE, ret, e);
+		rc = fs_rechunk(setup, cfg, &opts, FS_MIRROR_SHARE, ret, e);
 	if (rc) {
 		*ret = NULL;
 		return rc;
 	}
-	fs_rules_warn(setup->rules, setup->cfg, &(*ret)->ds, path);
+	if (cfg->n_rechunk_rules && s->kind >= NAME_SHAPED_TREE)
+		rc = slot_open_has_dims(s, cfg->rechunk_rules[0], &(*ret)->ds, e);
+	else
+		fs_rules_warn(setup->rules, setup->cfg, &(*ret)->ds, path);
+	if (rc)
+		return rc;
 	/* compared by inode, in case the path was replaced by another file meanwhile */
 	return slot_same(s, &(*ret)->ds.st) ? 0 : slot_stale(s->path, e);
 }
@@ -112,8 +141,10 @@ static int slot_open_open_writable(struct mirror *m, const struct slot *s,
 int open_dataset(struct mirror *m, const struct slot *s, struct opened *o, struct err *e)
 {
 	const struct app *setup = m->setup;
+	struct cfg cfg = *setup->cfg; /* borrows its strings */
+	char plain[NAME_BYTES], rule[NAME_BYTES], *rules = rule;
 	const struct view_request want = {
-		.nc = s->kind != NAME_TREE,
+		.nc = !name_is_tree(s->kind),
 		.name = s->name,
 		.id_limit = INNER_LIMIT,
 		.rules = setup->rules,
@@ -127,12 +158,14 @@ int open_dataset(struct mirror *m, const struct slot *s, struct opened *o, struc
 	if (rc <= 0)
 		return rc;
 	rc = 0;
+	if (name_shaped(s->name, plain, rule) == s->kind)
+		slot_open_shape(&cfg, &rules);
 	if (!o->source)
-		rc = slot_open_open_source(m, s, &o->source, e);
+		rc = slot_open_open_source(m, s, &cfg, &o->source, e);
 	else if (source_poll(o->source, NULL) == -ESTALE)
 		rc = slot_stale(s->path, e);
 	if (!rc)
-		rc = setup->view_open(o->source, setup->cfg, &want, &o->view, e);
+		rc = setup->view_open(o->source, &cfg, &want, &o->view, e);
 	if (rc)
 		o->view = NULL;
 	return rc;

@@ -57,14 +57,16 @@ static void slots_close_opened(struct mirror *m, const struct opened *o)
 		log_error("%s", e.msg);
 }
 
-static struct slot *slot_of_path(const struct mirror *m, enum name_kind kind, const char *path)
+static struct slot *slot_of_path(const struct mirror *m, enum name_kind kind, const char *path,
+				 const char *name)
 {
 	uint64_t hash = mirror_hash(m, path, strlen(path));
 
 	for (struct link *l = map_first(&m->slots_by_path, hash); l; l = map_next(l)) {
 		struct slot *s = CONTAINER_OF(l, struct slot, by_path);
 
-		if (s->kind == kind && strcmp(s->path, path) == 0)
+		if (s->kind == kind && strcmp(s->path, path) == 0 &&
+		    strcmp(s->name, name) == 0)
 			return s;
 	}
 	return NULL;
@@ -233,7 +235,7 @@ int slot_of(struct mirror *m, enum name_kind kind, const char *path, const char 
 	int rc = 0;
 
 	(void)pthread_mutex_lock(&m->lock);
-	s = slot_of_path(m, kind, path);
+	s = slot_of_path(m, kind, path, name);
 	if (s && !slot_same(s, st)) {
 		mark_stale_locked(m, s);
 		old = slots_tidy_locked(m, s);
@@ -250,10 +252,11 @@ int slot_of(struct mirror *m, enum name_kind kind, const char *path, const char 
 	return rc;
 }
 
-bool slot_is_at(struct mirror *m, enum name_kind kind, const char *path, const struct stat *st)
+bool slot_is_at(struct mirror *m, enum name_kind kind, const char *path, const char *name,
+		const struct stat *st)
 {
 	LOCK_SCOPE(&m->lock);
-	const struct slot *s = slot_of_path(m, kind, path);
+	const struct slot *s = slot_of_path(m, kind, path, name);
 
 	return s && slot_same(s, st);
 }

@@ -87,12 +87,12 @@ void mirror_show(const struct slot *s, struct view_attr *a)
 }
 
 /* mirror_view_tree_attr - the directory of a Zarr store view, which need not be open. */
-static void mirror_view_tree_attr(const struct mirror *m, uint32_t number,
+static void mirror_view_tree_attr(const struct mirror *m, uint32_t number, enum name_kind kind,
 				  const struct stat *st, struct view_attr *ret)
 {
 	*ret = (struct view_attr){.id = id_of(number, VIEW_ROOT), .nlink = 1, .is_dir = true};
 	mirror_view_take_over(st, ret);
-	if (m->base.write)
+	if (m->base.write && kind == NAME_TREE)
 		ret->mode |= st->st_mode & 0222;
 }
 
@@ -133,13 +133,13 @@ static int counterpart_at(struct mirror *m, enum name_kind kind, const char *pat
 	uint32_t number;
 	int rc;
 
-	if (!slot_is_at(m, kind, path, st) && !mirror_has(m, path, kind))
+	if (!slot_is_at(m, kind, path, name, st) && !mirror_has(m, path, kind))
 		return -ENOENT;
 	rc = slot_of(m, kind, path, name, st, &number, e);
 	if (rc)
 		return rc;
-	if (kind == NAME_TREE)
-		mirror_view_tree_attr(m, number, st, ret);
+	if (name_is_tree(kind))
+		mirror_view_tree_attr(m, number, kind, st, ret);
 	else
 		rc = mirror_view_file_attr(m, number, st, ret, e);
 	if (rc)
@@ -154,15 +154,17 @@ static bool may_be(enum name_kind kind, bool dir_only, const struct stat *st)
 	return S_ISREG(st->st_mode) && !dir_only;
 }
 
-/* look_up_counterpart - no real entry has this name. */
-static int look_up_counterpart(struct mirror *m, const struct where *dir, const char *name,
-			       struct view_attr *ret, struct err *e)
+/* look_up_converted - the view `name` of the dataset whose converted view would be `plain`. shaped:
+ * the view's kind if it has a rule; otherwise NAME_PLAIN, and name is plain. */
+static int look_up_converted(struct mirror *m, const struct where *dir, const char *plain,
+			     enum name_kind shaped, const char *name, struct view_attr *ret,
+			     struct err *e)
 {
 	for (unsigned rank = 0; rank < NAME_RANKS; rank++) {
 		char source[NAME_BYTES];
 		auto_free char *path = NULL;
 		bool dir_only;
-		enum name_kind kind = name_source(name, rank, source, &dir_only);
+		enum name_kind kind = name_source(plain, rank, source, &dir_only);
 		struct stat st;
 		int rc;
 
@@ -171,12 +173,45 @@ static int look_up_counterpart(struct mirror *m, const struct where *dir, const 
 		rc = real_probe(m, dir, source, &path, &st, e);
 		if (!rc)
 			rc = may_be(kind, dir_only, &st)
-				     ? counterpart_at(m, kind, path, name, &st, ret, e)
+				     ? counterpart_at(m, shaped ? shaped : kind, path, name,
+						      &st, ret, e)
 				     : -ENOENT;
 		if (rc != -ENOENT)
 			return rc;
 	}
-	return err_set(e, -ENOENT, "no '%s' in '%s'", name, dir->path);
+	return -ENOENT;
+}
+
+/* look_up_shaped - a view whose name has a rule: the dataset has the name without it, or is the one
+ * that is shown under that name. */
+static int look_up_shaped(struct mirror *m, const struct where *dir, const char *name,
+			  struct view_attr *ret, struct err *e)
+{
+	char plain[NAME_BYTES], rule[NAME_BYTES];
+	const enum name_kind kind = name_shaped(name, plain, rule);
+	auto_free char *path = NULL;
+	struct stat st;
+	int rc;
+
+	if (kind == NAME_PLAIN)
+		return -ENOENT;
+	rc = real_probe(m, dir, plain, &path, &st, e);
+	if (rc == 0)
+		return S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)
+			       ? counterpart_at(m, kind, path, name, &st, ret, e)
+			       : -ENOENT;
+	return rc == -ENOENT ? look_up_converted(m, dir, plain, kind, name, ret, e) : rc;
+}
+
+/* look_up_counterpart - no real entry has this name. */
+static int look_up_counterpart(struct mirror *m, const struct where *dir, const char *name,
+			       struct view_attr *ret, struct err *e)
+{
+	int rc = look_up_converted(m, dir, name, NAME_PLAIN, name, ret, e);
+
+	if (rc == -ENOENT)
+		rc = look_up_shaped(m, dir, name, ret, e);
+	return rc == -ENOENT ? err_set(e, rc, "no '%s' in '%s'", name, dir->path) : rc;
 }
 
 int mirror_look_up(struct mirror *m, uint64_t id, const char *name, struct view_attr *ret,
@@ -253,9 +288,9 @@ static int counterpart_getattr(struct mirror *m, uint64_t id, struct view_attr *
 		rc = slot_revalidate(m, number_of(id), rc ? NULL : &st, e);
 	if (rc)
 		return rc;
-	if (kind != NAME_TREE)
+	if (!name_is_tree(kind))
 		return mirror_view_file_attr(m, number_of(id), &st, ret, e);
-	mirror_view_tree_attr(m, number_of(id), &st, ret);
+	mirror_view_tree_attr(m, number_of(id), kind, &st, ret);
 	return 0;
 }
 
@@ -276,7 +311,7 @@ static int mirror_getattr(struct view *v, uint64_t id, struct view_attr *ret, st
 	if (rc)
 		return rc;
 	free(path);
-	if (inner_of(id) == (kind == NAME_TREE ? VIEW_ROOT : IMAGE_ID))
+	if (inner_of(id) == (name_is_tree(kind) ? VIEW_ROOT : IMAGE_ID))
 		return counterpart_getattr(m, id, ret, e);
 	rc = slot_get(m, number_of(id), &s, e);
 	if (rc)

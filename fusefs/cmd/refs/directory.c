@@ -81,7 +81,7 @@ static int open_dataset(const struct refs_dir *d, const char *path, struct fs_re
 	fs_source_options(setup->cfg, &opts);
 	rc = source_open(setup->formats, setup->n_formats, path, &opts, &ret->source, e);
 	if (rc == 0)
-		rc = fs_rechunk(setup, &opts, FS_MIRROR_SHARE, &ret->source, e);
+		rc = fs_rechunk(setup, setup->cfg, &opts, FS_MIRROR_SHARE, &ret->source, e);
 	if (rc < 0)
 		return rc;
 	rc = setup->view_open(ret->source, setup->cfg, &want, &ret->view, e);

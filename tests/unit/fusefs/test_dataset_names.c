@@ -172,6 +172,41 @@ static void test_new(void **state)
 	assert_false(name_of_new(".nc", false, out));
 }
 
+/* Names with a rule for chunks, or for a classic file. */
+static void test_shaped(void **state)
+{
+	static const struct {
+		const char *name;
+		enum name_kind kind;
+		const char *plain, *rule;
+	} rows[] = {
+		{"a@time=all.zarr", NAME_SHAPED_TREE, "a.zarr", "time=all"},
+		{"a@u&v,time=2,x=all.nc", NAME_SHAPED_FILE, "a.nc", "u&v,time=2,x=all"},
+		{"a@b@t=1.zarr", NAME_SHAPED_TREE, "a@b.zarr", "t=1"},
+		{"a@classic.nc", NAME_SHAPED_FILE, "a.nc", "classic"},
+		{"a@classic.zarr", NAME_PLAIN, "", ""},
+		{"a@time.zarr", NAME_PLAIN, "", ""},
+		{"a@t=0.nc", NAME_PLAIN, "", ""},
+		{"a@t=1,.nc", NAME_PLAIN, "", ""},
+		{"a@t=1.5.nc", NAME_PLAIN, "", ""},
+		{"a@.nc", NAME_PLAIN, "", ""},
+		{"@t=1.nc", NAME_PLAIN, "", ""},
+		{"a@t=1.nc4", NAME_PLAIN, "", ""},
+		{"a.nc@t=1", NAME_PLAIN, "", ""},
+		{"a@t=1", NAME_PLAIN, "", ""},
+	};
+	char plain[NAME_BYTES], rule[NAME_BYTES];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		assert_int_equal(name_shaped(rows[i].name, plain, rule), rows[i].kind);
+		if (rows[i].kind == NAME_PLAIN)
+			continue;
+		assert_string_equal(plain, rows[i].plain);
+		assert_string_equal(rule, rows[i].rule);
+	}
+}
+
 static void test_says(void **state)
 {
 	(void)state;
@@ -194,7 +229,9 @@ int main(void)
 		cmocka_unit_test(test_of_file),
 		cmocka_unit_test(test_counterpart),
 		cmocka_unit_test(test_sources),
-		cmocka_unit_test(test_new), cmocka_unit_test(test_says),
+		cmocka_unit_test(test_new),
+		cmocka_unit_test(test_shaped),
+		cmocka_unit_test(test_says),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
