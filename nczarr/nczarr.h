@@ -110,7 +110,6 @@ struct refs_options {
 	bool inlined;          /* store chunks inline that cannot be passed unchanged; else an
 				* array with such chunks is an error that names it */
 	uint64_t max_inline;   /* largest inline chunk, in bytes */
-	uint64_t records;      /* refs_parquet: references per file; 0: 100,000 */
 	/* of a source of many files: their number, threads that open them ahead, and how many may
 	 * be opened ahead; 0: none */
 	uint32_t files, threads, window;
@@ -120,15 +119,8 @@ struct refs_options {
 	void *progress_arg;
 };
 
-/* refs_json - write references to all chunks of a source, presented as a Zarr v2 store: kerchunk's
- * JSON, version 1. v: its view (filter=keep). The output is streamed to fd. refs_parquet - the
- * same as a directory of Parquet files, which must not exist. */
-int refs_json(struct source *s, struct view *v, const struct refs_options *opts, int fd,
-	      struct err *e) NZ_MUST_USE;
-int refs_parquet(struct source *s, struct view *v, const struct refs_options *opts,
-		 const char *dir, struct err *e) NZ_MUST_USE;
-
-/* refs_set - references of several datasets, as one hierarchy with a group for each of them.
+/* refs_set - references to the chunks of one dataset, or of several as one hierarchy with a group
+ * for each of them: kerchunk's JSON, version 1, the same as Parquet files, or a table.
  *
  * Several threads add datasets at the same time. The output has them in the order of their numbers,
  * so that it does not depend on the threads. A thread holds at most the metadata of its dataset (of
@@ -148,7 +140,7 @@ int refs_set_table(int fd, struct refs_set **ret, struct err *e) NZ_MUST_USE;
  * number  its position: each number from 0 on is added or passed exactly once, by threads that take
  *         them in ascending order
  * group   path of its group, "a/b.nc"; "": the root, of a set with one dataset
- * v       view of s, as for refs_json
+ * v       view of s as a Zarr v2 store, with filter=keep
  * Returns 0, or a negative errno. Then the set has nothing of the dataset and can go on with
  * others, unless refs_set_broken. */
 int refs_set_add(struct refs_set *set, uint64_t number, const char *group, struct source *s,

@@ -14,9 +14,9 @@
 
 #include "hdf5view/classic/classic.h"
 #include "translate/contract/source.h"
+#include "translate/model/builder.h"
 
 #define CDF_WINDOW 8192        /* bytes of the header that are read at a time */
-#define CDF_NOTES_MAX 1000
 
 /* ---- header_reader.c: bytes of the header, in order ---- */
 
@@ -92,12 +92,9 @@ static inline struct cdf_source *cdf_of(struct source *s)
 /* cdf_notes - notes for the user, gathered while the model is built. */
 struct cdf_notes {
 	struct arena *arena;
-	const char **v;            /* owned */
-	size_t n, cap;
-	uint64_t lost;
+	struct ds_notes list;
 };
 
-void cdf_notes_release(struct cdf_notes *notes);
 /* cdf_note - add a note. Returns 0, -ENOMEM, -ERANGE. */
 int cdf_note(struct cdf_notes *notes, struct err *e, const char *fmt, ...) NZ_PRINTF(3, 4);
 /* cdf_find_duplicates - mark each name that equals an earlier one; NULL names are ignored.

@@ -272,17 +272,9 @@ static int arrays(struct model *m, struct err *e)
 static int classic_model_finish(struct model *m, struct err *e)
 {
 	struct dataset *ds = &m->s->base.ds;
-	int rc = 0;
 
-	if (m->notes.lost) {
-		m->notes.n--; /* its place is needed */
-		rc = cdf_note(&m->notes, e, "%" PRIu64 " more notes of this kind",
-			      m->notes.lost + 1);
-	}
-	ds->notes = arena_copy(m->arena, m->notes.v, m->notes.n * sizeof(*ds->notes));
-	ds->n_notes = (uint32_t)m->notes.n;
 	ds->format = cdf_format_name(m->h->version);
-	return rc < 0 || ds->notes ? rc : cdf_full(m->arena, e);
+	return ds_notes_freeze(&m->notes.list, m->arena, ds, e);
 }
 
 static int classic_model_build(struct model *m, struct err *e)
@@ -329,6 +321,6 @@ int cdf_model(struct cdf_source *s, const struct cdf_header *h, struct err *e)
 	m.twice = twice;
 	m.notes.arena = m.arena;
 	rc = classic_model_build(&m, e);
-	cdf_notes_release(&m.notes);
+	ds_notes_release(&m.notes.list);
 	return rc;
 }

@@ -8,7 +8,6 @@
 #include "base/core/utf8.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 int cdf_full(const struct arena *a, struct err *e)
@@ -16,35 +15,15 @@ int cdf_full(const struct arena *a, struct err *e)
 	return arena_full(a, e, "the metadata");
 }
 
-void cdf_notes_release(struct cdf_notes *notes)
-{
-	free(notes->v);
-	notes->v = NULL;
-}
-
 int cdf_note(struct cdf_notes *notes, struct err *e, const char *fmt, ...)
 {
-	struct err line = ERR_INIT;
-	char text[ERR_TEXT_MAX];
-	const char *copy;
 	va_list ap;
+	int rc;
 
-	if (notes->n >= CDF_NOTES_MAX) {
-		notes->lost++;
-		return 0;
-	}
 	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	rc = ds_notes_add(&notes->list, notes->arena, "/", 1, fmt, ap, e);
 	va_end(ap);
-	/* err_set makes control characters of names harmless */
-	(void)err_set(&line, 0, "/: %s", text);
-	copy = arena_strdup(notes->arena, line.msg);
-	if (!copy)
-		return cdf_full(notes->arena, e);
-	if (grow_array(&notes->v, &notes->cap, notes->n + 1, sizeof(*notes->v)) < 0)
-		return err_nomem(e);
-	notes->v[notes->n++] = copy;
-	return 0;
+	return rc;
 }
 
 int cdf_text(struct arena *a, const char *s, size_t n, struct ds_text *ret, bool *ret_mapped,

@@ -105,17 +105,3 @@ int refs_set_json_add(struct refs_part *p, struct source *s, struct view *v,
 	buf_release(&j.dir);
 	return rc;
 }
-
-int refs_json(struct source *s, struct view *v, const struct refs_options *opts, int fd,
-	      struct err *e)
-{
-	struct refs_set *set = NULL;
-	int rc = refs_set_json(fd, &set, e);
-
-	if (rc == 0)
-		rc = refs_set_add(set, 0, "", s, v, opts, e);
-	if (rc == 0)
-		rc = refs_set_end(set, e);
-	refs_set_free(set);
-	return rc;
-}

@@ -313,17 +313,3 @@ void refs_set_parquet_release(struct refs_set *set)
 	while (set->n_idle)
 		pq_writer_free(set->idle[--set->n_idle]);
 }
-
-int refs_parquet(struct source *s, struct view *v, const struct refs_options *opts,
-		 const char *dir, struct err *e)
-{
-	struct refs_set *set = NULL;
-	int rc = refs_set_parquet(dir, opts->records, &set, e);
-
-	if (rc == 0)
-		rc = refs_set_add(set, 0, "", s, v, opts, e);
-	if (rc == 0)
-		rc = refs_set_end(set, e);
-	refs_set_free(set);
-	return rc;
-}

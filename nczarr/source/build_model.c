@@ -7,8 +7,6 @@
 #include "nczarr/source/open.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/core/endings.h"
@@ -252,29 +250,6 @@ static int model_move_arrays(struct zr_build *b, struct err *e)
 	return 0;
 }
 
-static int move_notes(struct zr_build *b, struct err *e)
-{
-	struct dataset *ds = &b->s->base.ds;
-	const struct zr_tree *t = &b->tree;
-	const char **notes = arena_alloc(b->arena, t->n_notes + 1, sizeof(*notes));
-	char more[60];
-
-	if (!notes)
-		return zr_full(b->arena, e);
-	for (size_t i = 0; i < t->n_notes; i++)
-		notes[i] = arena_strdup(b->arena, t->notes[i]);
-	ds->n_notes = (uint32_t)t->n_notes;
-	if (t->notes_dropped) {
-		(void)snprintf(more, sizeof(more), "and %zu more", t->notes_dropped);
-		notes[ds->n_notes++] = arena_strdup(b->arena, more);
-	}
-	for (size_t i = 0; i < ds->n_notes; i++)
-		if (!notes[i])
-			return zr_full(b->arena, e);
-	ds->notes = notes;
-	return 0;
-}
-
 static int model_freeze(struct zr_build *b, struct err *e)
 {
 	struct dataset *ds = &b->s->base.ds;
@@ -298,7 +273,7 @@ static int model_freeze(struct zr_build *b, struct err *e)
 	for (uint32_t i = 0; i < ds->n_groups; i++)
 		ds->groups[i] = b->groups[i].g;
 	rc = ds_group_members(ds, e);
-	return rc < 0 ? rc : move_notes(b, e);
+	return rc < 0 ? rc : ds_notes_freeze(&b->tree.notes, b->arena, ds, e);
 }
 
 static int model_build(struct zr_build *b, struct err *e)

@@ -27,28 +27,15 @@ int zr_full(const struct arena *a, struct err *e)
 
 int zr_note(struct zr_tree *t, const char *key, struct err *e, const char *fmt, ...)
 {
-	struct err line = ERR_INIT;
-	char text[ERR_TEXT_MAX];
-	char *copy;
+	char where[202];
 	va_list ap;
+	int rc;
 
-	if (t->n_notes >= ZR_NOTES_MAX) {
-		t->notes_dropped++;
-		return 0;
-	}
+	(void)snprintf(where, sizeof(where), "/%s", key); /* a long key is cut */
 	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	rc = ds_notes_add(&t->notes, t->arena, where, strlen(where), fmt, ap, e);
 	va_end(ap);
-	/* err_set() escapes control characters in names */
-	(void)err_set(&line, 0, "/%.200s: %s", key, text);
-	copy = strdup(line.msg);
-	if (!copy ||
-	    grow_array(&t->notes, &t->c_notes, t->n_notes + 1, sizeof(*t->notes)) < 0) {
-		free(copy);
-		return err_nomem(e);
-	}
-	t->notes[t->n_notes++] = copy;
-	return 0;
+	return rc;
 }
 
 int zr_leave_out(const struct zr_source *s, struct zr_tree *t, const char *key,
@@ -454,7 +441,7 @@ static int gather_load_all(struct zr_load *l, struct err *e)
 
 int zr_tree_load(struct zr_source *s, struct zr_tree *ret, struct err *e)
 {
-	struct zr_tree t = {0};
+	struct zr_tree t = {.arena = &s->base.ds.arena};
 	struct zr_load l = {.s = s, .t = &t, .arena = &s->base.ds.arena};
 	int rc = gather_load_all(&l, e);
 	const struct zr_item *root = l.n_found ? &l.found[0].item : NULL;
@@ -482,10 +469,8 @@ void zr_tree_release(struct zr_tree *t)
 {
 	for (size_t i = 0; i < t->n_docs; i++)
 		json_decref(t->docs[i]);
-	for (size_t i = 0; i < t->n_notes; i++)
-		free(t->notes[i]);
 	free(t->docs);
-	free(t->notes);
+	ds_notes_release(&t->notes);
 	*t = (struct zr_tree){0};
 }
 

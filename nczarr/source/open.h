@@ -6,7 +6,6 @@
 
 #include "nczarr/source/source_int.h"
 
-#define ZR_NOTES_MAX 1000
 #define ZR_DEPTH_MAX 64      /* groups within groups */
 #define ZR_ITEMS_MAX 1000000 /* groups and arrays, and visited directories */
 
@@ -21,7 +20,7 @@ bool zr_model_name_ok(const char *s, size_t n);
 
 /* ---- skipped items (gather.c) ---- */
 
-/* zr_note - add a line "<key>: text"; more than ZR_NOTES_MAX are only counted. */
+/* zr_note - add a line "<key>: text", as ds_notes_add. */
 int zr_note(struct zr_tree *t, const char *key, struct err *e, const char *fmt, ...)
 	NZ_PRINTF(4, 5);
 

@@ -15,6 +15,7 @@
 #include "nczarr/json/reader.h"
 #include "nczarr/store/store.h"
 #include "translate/contract/source.h"
+#include "translate/model/builder.h"
 
 #define ZR_DOC_MAX ((size_t)64 << 20)  /* bytes of one document */
 
@@ -130,8 +131,8 @@ struct zr_tree {
 	const json_t *superblock;   /* NCZarr's, in any location; NULL: not NCZarr */
 	json_t **docs;              /* owned */
 	size_t n_docs, c_docs;
-	char **notes;               /* owned: items that were left out, with the reason */
-	size_t n_notes, c_notes, notes_dropped;
+	struct ds_notes notes;      /* items that were left out, with the reason */
+	struct arena *arena;        /* borrowed: the dataset's */
 };
 
 struct zr_source;

@@ -218,6 +218,7 @@ int refs_begin(const struct scene *s)
 	static int fd = -1;
 	const struct refs_options opts = {
 		.address = "/a.nc", .inlined = now.cfg.refs.inlined, .max_inline = INLINE_MAX};
+	struct refs_set *set = NULL;
 	struct err e = ERR_INIT;
 	ssize_t n;
 	int rc = scene_open(s, NULL, NULL, &e);
@@ -230,7 +231,12 @@ int refs_begin(const struct scene *s)
 		fd = (int)syscall(SYS_memfd_create, "refs", 0);
 	if (syscall(SYS_ftruncate, fd, 0) < 0 || lseek(fd, 0, SEEK_SET) < 0)
 		wrong("the test's own file");
-	rc = refs_json(now.source, now.view, &opts, fd, &e);
+	rc = refs_set_json(fd, &set, &e);
+	if (rc == 0)
+		rc = refs_set_add(set, 0, "", now.source, now.view, &opts, &e);
+	if (rc == 0)
+		rc = refs_set_end(set, &e);
+	refs_set_free(set);
 	n = syscall(SYS_pread64, fd, text, sizeof(text), 0);
 	answer(rc, rc == 0 && n > 0 ? mix(MIX_START, text, (size_t)n) : 0, &e, "references");
 	(void)scene_close(&e);

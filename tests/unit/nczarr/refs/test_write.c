@@ -114,8 +114,14 @@ static int written(const char *to, uint32_t format, const struct refs_options *o
 	struct source *s = opened("t");
 	struct view *v = shown(s, format);
 	int fd = open(path_of(to), (read_only ? O_RDONLY : O_WRONLY) | O_CREAT | O_TRUNC, 0600);
-	int rc = refs_json(s, v, o, fd, e);
+	struct refs_set *set = NULL;
+	int rc = refs_set_json(fd, &set, e);
 
+	if (rc == 0)
+		rc = refs_set_add(set, 0, "", s, v, o, e);
+	if (rc == 0)
+		rc = refs_set_end(set, e);
+	refs_set_free(set);
 	(void)close(fd);
 	v->ops->close(v);
 	source_close(s);

@@ -155,7 +155,7 @@ static void test_walk(void **state)
 	assert_string_equal(tree.items[0].name, "");
 	assert_false(tree.consolidated);
 	assert_null(tree.superblock);
-	assert_int_equal(tree.n_notes, 0);
+	assert_int_equal(tree.notes.n, 0);
 	done();
 }
 
@@ -317,8 +317,8 @@ static void test_consolidated(void **state)
 	load(list);
 	items_are(":2 a:2 v=a2 a/b=a2 a/c:2 ");
 	assert_true(tree.consolidated);
-	assert_int_equal(tree.n_notes, 1);
-	assert_non_null(strstr(tree.notes[0], "/v/below: is left out"));
+	assert_int_equal(tree.notes.n, 1);
+	assert_non_null(strstr(tree.notes.v[0], "/v/below: is left out"));
 	assert_true(seen(".zmetadata") != 0);
 	assert_int_equal(seen("v/.zarray"), 77);
 	done();
@@ -393,8 +393,8 @@ static void test_broken(void **state)
 	tree_source(&src, no_json, true);
 	assert_int_equal(zr_tree_load(&src, &tree, &e), 0);
 	items_are(":2 g:2 h=2 ");
-	assert_int_equal(tree.n_notes, 1);
-	assert_non_null(strstr(tree.notes[0], "/g/v: is left out: 'g/v/.zarray': not JSON"));
+	assert_int_equal(tree.notes.n, 1);
+	assert_non_null(strstr(tree.notes.v[0], "/g/v: is left out: 'g/v/.zarray': not JSON"));
 	done();
 	/* a root that is wrong is wrong */
 	tree_source(&src, format, true);

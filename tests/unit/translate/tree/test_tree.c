@@ -524,7 +524,7 @@ static int cut_at(struct fx *f, const char *path, uint64_t size)
 }
 
 /* A file whose size cannot be determined is shown with one byte. Its bytes are copied as a whole or
- * not at all, however soon the dataset recovers. */
+ * not at all, however soon the dataset recovers. SEMANTICS W32 */
 static void test_unknown_size(void **state)
 {
 	struct fx *f = *state;
