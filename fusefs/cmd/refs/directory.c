@@ -64,9 +64,9 @@ static void put_address(const struct refs_dir *d, const char *below, struct buf 
 	buf_putc(out, '\0');
 }
 
-/* open_dataset - open a dataset and its view. */
-static int open_dataset(const struct refs_dir *d, const char *path, struct fs_refs_dataset *ret,
-			struct err *e)
+/* open_dataset - open a dataset and its view. *ret_source may be new also after an error. */
+static int open_dataset(const struct refs_dir *d, const char *path, struct source **ret_source,
+			struct view **ret_view, struct err *e)
 {
 	const struct app *setup = d->job->setup;
 	const struct view_request want = {.name = setup->file_name,
@@ -80,36 +80,37 @@ static int open_dataset(const struct refs_dir *d, const char *path, struct fs_re
 	if (rc < 0)
 		return rc;
 	fs_source_options(setup->cfg, &opts);
-	rc = source_open(setup->formats, setup->n_formats, path, &opts, &ret->source, e);
+	rc = source_open(setup->formats, setup->n_formats, path, &opts, ret_source, e);
 	if (rc < 0)
 		return rc;
-	rc = setup->view_open(ret->source, setup->cfg, &want, &ret->view, e);
+	rc = setup->view_open(*ret_source, setup->cfg, &want, ret_view, e);
 	return rc < 0 ? err_wrap(e, rc, "'%s'", path) : 0;
 }
 
 /* add_dataset - write the references of dataset i, or pass it. */
 static int add_dataset(struct refs_dir *d, size_t i, struct err *e)
 {
-	const struct fs_refs_table *table = d->job->table;
-	const char *path = d->list.paths[i];
-	struct fs_refs_dataset one = {.number = i, .group = path + d->skip};
+	const char *path = d->list.paths[i], *group = path + d->skip;
+	struct refs_options opts;
+	struct source *source = NULL;
+	struct view *view = NULL;
 	struct buf address;
 	int rc;
 
 	buf_init(&address, PATH_LONG);
-	put_address(d, one.group, &address);
-	one.address = (const char *)address.data;
-	rc = buf_ok(&address) ? open_dataset(d, path, &one, e) : err_nomem(e);
+	put_address(d, group, &address);
+	opts = refs_options_of(d->job, (const char *)address.data);
+	rc = buf_ok(&address) ? open_dataset(d, path, &source, &view, e) : err_nomem(e);
 	if (rc < 0) {
-		table->pass(d->set, i);
+		refs_set_pass(d->set, i);
 	} else {
-		rc = table->add(d->set, &one, d->job->setup->cfg, e);
+		rc = refs_set_add(d->set, i, group, source, view, &opts, e);
 		if (rc < 0)
 			rc = err_wrap(e, rc, "'%s'", path);
 	}
-	if (one.view)
-		one.view->ops->close(one.view);
-	source_close(one.source);
+	if (view)
+		view->ops->close(view);
+	source_close(source);
 	buf_release(&address);
 	return rc;
 }
@@ -137,8 +138,8 @@ static void refs_dir_work(void *arg, uint32_t thread NZ_UNUSED, uint8_t *room NZ
 		(void)pthread_mutex_unlock(&d->lock);
 		if (i == SIZE_MAX)
 			return;
-		if (d->job->table->broken(d->set, NULL) < 0) {
-			d->job->table->pass(d->set, i);
+		if (refs_set_broken(d->set, NULL) < 0) {
+			refs_set_pass(d->set, i);
 			continue;
 		}
 		rc = add_dataset(d, i, &e);
@@ -178,13 +179,13 @@ static void refs_dir_tick(void *arg)
 	(void)pthread_mutex_unlock(&d->lock);
 	/* after an error of the output all others are its consequence */
 	for (size_t i = 0; i < n; i++) {
-		if (d->job->table->broken(d->set, NULL) == 0)
+		if (refs_set_broken(d->set, NULL) == 0)
 			report_failure(d, &failures[i]);
 		free(failures[i].why);
 	}
 	free(failures);
 	progress_show(&d->progress, (double)done / (double)d->list.n, done, "datasets",
-		      d->job->table->bytes(d->set));
+		      refs_set_bytes(d->set));
 }
 
 static int refs_dir_run(struct refs_dir *d, struct err *e)
@@ -203,7 +204,7 @@ static int refs_dir_run(struct refs_dir *d, struct err *e)
 	progress_begin(&d->progress);
 	rc = workers_run(&w, e);
 	progress_end(&d->progress);
-	return rc ? rc : d->job->table->broken(d->set, e);
+	return rc ? rc : refs_set_broken(d->set, e);
 }
 
 /* leave_out - references, and the output of an earlier run. */
@@ -212,7 +213,7 @@ static bool leave_out(void *arg, const char *path NZ_UNUSED, const struct stat *
 {
 	const struct refs_dir *d = arg;
 
-	return of == d->job->table->format ||
+	return of == &refs_source_ops ||
 	       (d->has_out && d->out.st_dev == st->st_dev && d->out.st_ino == st->st_ino);
 }
 
@@ -281,7 +282,7 @@ int refs_directory(struct refs_job *j, struct err *e)
 		rc = refs_close_output(j, d.set, fd, e);
 	j->datasets = d.list.n - d.failed;
 	j->left_out = d.failed;
-	j->table->free(d.set);
+	refs_set_free(d.set);
 	if (fd >= 0)
 		(void)close(fd); /* it was synced */
 	dataset_list_release(&d.list);

@@ -27,6 +27,7 @@
 #include "translate/concat/concat.h"
 
 #define HEAD_BYTES 4096 /* of an existing file */
+#define INLINE_MAX ((uint64_t)64 << 20) /* bytes of a chunk that is embedded */
 
 /* ---- the output ---- */
 
@@ -34,11 +35,11 @@ int refs_open_output(const struct refs_job *j, struct refs_set **ret, int *ret_f
 		     struct err *e)
 {
 	int (*begin)(int fd, struct refs_set **ret, struct err *e) =
-		j->setup->cfg->refs.table ? j->table->table : j->table->json;
+		j->setup->cfg->refs.table ? refs_set_table : refs_set_json;
 
 	*ret_fd = -1;
 	if (j->parquet)
-		return j->table->parquet(j->tmp, 0, ret, e);
+		return refs_set_parquet(j->tmp, 0, ret, e);
 	if (!j->out)
 		return begin(STDOUT_FILENO, ret, e);
 	*ret_fd = j->stream ? open(j->out, O_WRONLY | O_CLOEXEC | O_NOCTTY)
@@ -51,7 +52,7 @@ int refs_open_output(const struct refs_job *j, struct refs_set **ret, int *ret_f
 
 int refs_close_output(const struct refs_job *j, struct refs_set *set, int fd, struct err *e)
 {
-	int rc = j->table->end(set, e);
+	int rc = refs_set_end(set, e);
 
 	if (rc < 0 || !j->tmp)
 		return rc;
@@ -121,6 +122,13 @@ static char *refs_address_of(const struct cfg *cfg, struct err *e)
 		       : r;
 }
 
+struct refs_options refs_options_of(const struct refs_job *j, const char *address)
+{
+	return (struct refs_options){.address = address,
+				     .inlined = j->setup->cfg->refs.inlined,
+				     .max_inline = INLINE_MAX};
+}
+
 uint32_t refs_threads(const struct cfg *cfg)
 {
 	cpu_set_t set;
@@ -134,7 +142,6 @@ uint32_t refs_threads(const struct cfg *cfg)
 
 /* refs_shown - the progress of one dataset. */
 struct refs_shown {
-	const struct refs_job *job;
 	struct refs_set *set;
 	struct progress progress;
 };
@@ -144,7 +151,7 @@ static void show_chunks(void *arg, uint64_t done, uint64_t all)
 	struct refs_shown *s = arg;
 
 	progress_show(&s->progress, all ? (double)done / (double)all : 1, done, "chunks",
-		      s->job->table->bytes(s->set));
+		      refs_set_bytes(s->set));
 }
 
 static int refs_one(const struct refs_job *j, struct err *e)
@@ -153,36 +160,37 @@ static int refs_one(const struct refs_job *j, struct err *e)
 	/* without an address, the files of a concatenation keep their own paths */
 	auto_free char *folder =
 		cfg->concat && cfg->refs.address ? concat_folder(cfg->source) : NULL;
-	struct refs_shown shown = {.job = j};
-	struct fs_refs_dataset d = {.address = j->address,
-				    .folder = folder,
-				    .group = "",
-				    .progress = show_chunks,
-				    .progress_arg = &shown};
+	struct refs_shown shown = {.set = NULL};
+	struct refs_options opts = refs_options_of(j, j->address);
+	struct source *source = NULL;
+	struct view *view = NULL;
 	int fd = -1, rc = 0;
 
 	if (cfg->concat && cfg->refs.address && !folder)
 		rc = err_nomem(e);
 	if (rc == 0)
-		rc = fs_open_quietly(j->setup, &d.source, &d.view, e);
+		rc = fs_open_quietly(j->setup, &source, &view, e);
 	if (rc < 0)
 		return rc;
-	d.files = concat_files(d.source);
-	d.threads = refs_threads(cfg);
-	d.window = cfg->open_datasets / 2;
+	opts.folder = folder;
+	opts.files = concat_files(source);
+	opts.threads = refs_threads(cfg);
+	opts.window = cfg->open_datasets / 2;
+	opts.progress = show_chunks;
+	opts.progress_arg = &shown;
 	rc = refs_open_output(j, &shown.set, &fd, e);
 	if (rc == 0) {
 		progress_begin(&shown.progress);
-		rc = j->table->add(shown.set, &d, cfg, e);
+		rc = refs_set_add(shown.set, 0, "", source, view, &opts, e);
 		progress_end(&shown.progress);
 	}
 	if (rc == 0)
 		rc = refs_close_output(j, shown.set, fd, e);
-	j->table->free(shown.set);
+	refs_set_free(shown.set);
 	if (fd >= 0)
 		(void)close(fd); /* it was synced */
-	d.view->ops->close(d.view);
-	source_close(d.source);
+	view->ops->close(view);
+	source_close(source);
 	return rc;
 }
 
@@ -343,9 +351,9 @@ static int settle_out(struct refs_job *j, char **ret_real, struct err *e)
 										: 0;
 }
 
-int fs_refs(const struct app *setup, const struct fs_refs_table *table)
+int fs_refs(const struct app *setup)
 {
-	struct refs_job j = {.setup = setup, .table = table};
+	struct refs_job j = {.setup = setup};
 	auto_free char *real = NULL;
 	struct err e = ERR_INIT;
 	int status;

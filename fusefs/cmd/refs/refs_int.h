@@ -7,10 +7,10 @@
 
 #include "fusefs/cmd/progress.h"
 #include "fusefs/cmd/refs/refs.h"
+#include "nczarr/nczarr.h"
 
 struct refs_job {
 	const struct app *setup;
-	const struct fs_refs_table *table;
 	const char *out; /* NULL: standard output */
 	bool parquet;
 	bool stream;                 /* out exists and is no regular file: a pipe, a device */
@@ -26,6 +26,9 @@ int refs_open_output(const struct refs_job *j, struct refs_set **ret, int *ret_f
 		     struct err *e) NZ_MUST_USE;
 int refs_close_output(const struct refs_job *j, struct refs_set *set, int fd,
 		      struct err *e) NZ_MUST_USE;
+
+/* refs_options_of - options for a dataset that readers find at `address`, which is borrowed. */
+struct refs_options refs_options_of(const struct refs_job *j, const char *address);
 
 /* refs_threads - threads that open files: twice the processors, as one waits while the process of
  * its library works. */
