@@ -42,6 +42,7 @@ struct refs_dir {
 	size_t done, failed;
 	struct refs_failure *failures; /* that were not reported yet */
 	size_t n_failures, cap_failures;
+	struct err stop; /* code 0: none; else the error that ends the command */
 };
 
 /* ---- one dataset ---- */
@@ -105,6 +106,7 @@ static int add_dataset(struct refs_dir *d, size_t i, struct err *e)
 		refs_set_pass(d->set, i);
 	} else {
 		rc = refs_set_add(d->set, i, group, source, view, &opts, e);
+		rc = refs_unchanged(source, rc, e);
 		if (rc < 0)
 			rc = err_wrap(e, rc, "'%s'", path);
 	}
@@ -115,9 +117,31 @@ static int add_dataset(struct refs_dir *d, size_t i, struct err *e)
 	return rc;
 }
 
-/* note_failure - remember why a dataset has no references. d is locked. */
-static void note_failure(struct refs_dir *d, const struct err *e)
+/* says_of_dataset - whether an error is a property of a dataset, which may be left out. All others
+ * say that this machine is short of something, or that the dataset changed: without the dataset,
+ * the references would be incomplete, and the next run may have it. */
+static bool says_of_dataset(int code)
 {
+	static const int of_dataset[] = {EBADMSG, EOPNOTSUPP, ERANGE,	EINVAL,	      EFBIG,
+					 ENODATA, EIO,	      ETIMEDOUT, ENAMETOOLONG, EILSEQ,
+					 EACCES,  EPERM,      ELOOP};
+
+	for (size_t i = 0; i < ARRAY_LEN(of_dataset); i++)
+		if (code == -of_dataset[i])
+			return true;
+	return false;
+}
+
+/* note_failure - remember why a dataset has no references. d is locked. */
+static void note_failure(struct refs_dir *d, int code, const struct err *e)
+{
+	if (!says_of_dataset(code)) {
+		if (d->stop.code)
+			return;
+		d->stop = *e;
+		d->stop.code = code;
+		return;
+	}
 	d->failed++;
 	if (grow_array(&d->failures, &d->cap_failures, d->n_failures + 1,
 		       sizeof(*d->failures)) == 0)
@@ -130,15 +154,17 @@ static void refs_dir_work(void *arg, uint32_t thread NZ_UNUSED, uint8_t *room NZ
 
 	for (;;) {
 		struct err e = ERR_INIT;
+		bool stop;
 		size_t i;
 		int rc;
 
 		(void)pthread_mutex_lock(&d->lock);
 		i = d->next < d->list.n ? d->next++ : SIZE_MAX;
+		stop = d->stop.code != 0;
 		(void)pthread_mutex_unlock(&d->lock);
 		if (i == SIZE_MAX)
 			return;
-		if (refs_set_broken(d->set, NULL) < 0) {
+		if (stop || refs_set_broken(d->set, NULL) < 0) {
 			refs_set_pass(d->set, i);
 			continue;
 		}
@@ -146,7 +172,7 @@ static void refs_dir_work(void *arg, uint32_t thread NZ_UNUSED, uint8_t *room NZ
 		(void)pthread_mutex_lock(&d->lock);
 		d->done++;
 		if (rc < 0)
-			note_failure(d, &e);
+			note_failure(d, rc, &e);
 		(void)pthread_mutex_unlock(&d->lock);
 	}
 }
@@ -204,6 +230,10 @@ static int refs_dir_run(struct refs_dir *d, struct err *e)
 	progress_begin(&d->progress);
 	rc = workers_run(&w, e);
 	progress_end(&d->progress);
+	if (rc == 0 && d->stop.code) {
+		*e = d->stop;
+		rc = e->code;
+	}
 	return rc ? rc : refs_set_broken(d->set, e);
 }
 

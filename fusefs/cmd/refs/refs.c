@@ -129,6 +129,19 @@ struct refs_options refs_options_of(const struct refs_job *j, const char *addres
 				     .max_inline = INLINE_MAX};
 }
 
+int refs_unchanged(struct source *s, int rc, struct err *e)
+{
+	struct err why = ERR_INIT;
+
+	for (uint32_t at = 0; rc == 0 && at < concat_files(s); at += CONCAT_FILES_POLLED)
+		if (source_poll(s, &why) == -ESTALE)
+			rc = err_set(e, -ESTALE, "%s", why.msg);
+	if (rc != -ESTALE)
+		return rc;
+	why = *e;
+	return err_set(e, rc, "%s: run the command again", why.msg);
+}
+
 uint32_t refs_threads(const struct cfg *cfg)
 {
 	cpu_set_t set;
@@ -183,6 +196,7 @@ static int refs_one(const struct refs_job *j, struct err *e)
 		progress_begin(&shown.progress);
 		rc = refs_set_add(shown.set, 0, "", source, view, &opts, e);
 		progress_end(&shown.progress);
+		rc = refs_unchanged(source, rc, e);
 	}
 	if (rc == 0)
 		rc = refs_close_output(j, shown.set, fd, e);

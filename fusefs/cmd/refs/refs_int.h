@@ -30,6 +30,10 @@ int refs_close_output(const struct refs_job *j, struct refs_set *set, int fd,
 /* refs_options_of - options for a dataset that readers find at `address`, which is borrowed. */
 struct refs_options refs_options_of(const struct refs_job *j, const char *address);
 
+/* refs_unchanged - the result of writing the references of a source, rc, or -ESTALE if the source
+ * changed since it was opened, so that they may be of two states. */
+int refs_unchanged(struct source *s, int rc, struct err *e) NZ_MUST_USE;
+
 /* refs_threads - threads that open files: twice the processors, as one waits while the process of
  * its library works. */
 uint32_t refs_threads(const struct cfg *cfg);
