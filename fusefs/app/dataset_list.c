@@ -23,7 +23,7 @@ struct dataset_walk {
 static void missed(struct dataset_walk *w, const struct err *e)
 {
 	log_error("%s", e->msg);
-	w->list->missed = true;
+	w->list->missed++;
 }
 
 static int take_path(struct dataset_walk *w, char *path, struct err *e)

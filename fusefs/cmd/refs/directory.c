@@ -269,9 +269,10 @@ static int refs_dir_find(struct refs_dir *d, struct err *e)
 		rc = dataset_list_find(setup, cfg->source, leave_out, d, &d->list, e);
 	if (rc == 0 && d->list.missed && !cfg->hide_bad)
 		rc = err_set(e, -EIO,
-			     "'%s': parts of the directory could not be read: -o "
-			     "unsupported=skip leaves them out",
-			     cfg->shown);
+			     "'%s': no references are written, because %" PRIu64
+			     " files or directories cannot be read: -o unsupported=skip leaves "
+			     "them out",
+			     cfg->shown, d->list.missed);
 	if (rc == 0 && d->list.n == 0)
 		rc = err_set(e, -ENOENT, "'%s': no datasets found in this directory",
 			     cfg->shown);
@@ -312,6 +313,7 @@ int refs_directory(struct refs_job *j, struct err *e)
 		rc = refs_close_output(j, d.set, fd, e);
 	j->datasets = d.list.n - d.failed;
 	j->left_out = d.failed;
+	j->unreadable = d.list.missed;
 	refs_set_free(d.set);
 	if (fd >= 0)
 		(void)close(fd); /* it was synced */

@@ -225,8 +225,9 @@ static int say_json(const struct refs_job *j)
 		       : j->parquet    ? "parquet"
 				       : "json");
 	if (j->several)
-		buf_printf(&text, ", \"datasets\": %" PRIu64 ", \"left_out\": %" PRIu64,
-			   j->datasets, j->left_out);
+		buf_printf(&text, ", \"datasets\": %" PRIu64 ", \"left_out\": %" PRIu64
+			   ", \"unreadable\": %" PRIu64,
+			   j->datasets, j->left_out, j->unreadable);
 	buf_puts(&text, "}\n");
 	return print_text(&text);
 }
@@ -247,6 +248,9 @@ static int say_text(const struct refs_job *j)
 	str_put_plain(&text, j->setup->cfg->shown);
 	if (j->left_out)
 		buf_printf(&text, " (%" PRIu64 " left out)", j->left_out);
+	if (j->unreadable)
+		buf_printf(&text, " (%" PRIu64 " files or directories could not be read)",
+			   j->unreadable);
 	if (j->parquet || stat(j->out, &st) < 0) {
 		buf_puts(&text, j->parquet ? ", Parquet files written\n" : " written\n");
 	} else {

@@ -17,7 +17,9 @@ struct refs_job {
 	char *tmp;                   /* temporary name next to out; owned */
 	char *address;               /* that the references begin with; owned */
 	bool several;                /* the source is a directory of datasets */
-	uint64_t datasets, left_out; /* of a directory: written, and skipped as unsupported */
+	/* of a directory: datasets that were written, and that were left out; files and directories
+	 * that could not be read, which may be or have datasets */
+	uint64_t datasets, left_out, unreadable;
 };
 
 /* refs_open_output, refs_close_output - begin the output, under the temporary name; complete it and

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""References are complete and of one state of the source, or there are none: shortages, a source that
-changes, an output that appears meanwhile, interruptions."""
+"""References are complete and of one state of the source, or there are none: shortages, sources
+that change, outputs that appear meanwhile, interruptions."""
 import os
 import subprocess
 
