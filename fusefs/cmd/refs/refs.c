@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "base/os/open_beneath.h"
@@ -30,6 +31,27 @@
 #define INLINE_MAX ((uint64_t)64 << 20) /* bytes of a chunk that is embedded */
 
 /* ---- the output ---- */
+
+/* are_references - true if new references may replace a file: it is empty, or has older references.
+ * All writers begin with an object that has one of these names near its start. */
+static bool are_references(const char *path)
+{
+	static const char *const names[] = {"\"refs\"", "\".zgroup\"", "\"zarr.json\"",
+					    "\".zmetadata\""};
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[HEAD_BYTES + 1];
+	ssize_t n = fd < 0 ? -1 : pread(fd, text, HEAD_BYTES, 0);
+
+	if (n <= 0)
+		return n == 0;
+	text[n] = '\0';
+	if (text[strspn(text, " \t\r\n")] != '{')
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strstr(text, names[i]))
+			return true;
+	return false;
+}
 
 int refs_open_output(const struct refs_job *j, struct refs_set **ret, int *ret_fd,
 		     struct err *e)
@@ -50,25 +72,54 @@ int refs_open_output(const struct refs_job *j, struct refs_set **ret, int *ret_f
 	return begin(*ret_fd, ret, e);
 }
 
+/* rename_new - rename tmp to a name that does not exist. Returns 0, or -1 with errno: EEXIST. */
+static int rename_new(const struct refs_job *j)
+{
+	struct stat st;
+
+	if (renameat2(AT_FDCWD, j->tmp, AT_FDCWD, j->out, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -1;
+	/* a file system without the flag, such as NFS */
+	if (!j->parquet && link(j->tmp, j->out) == 0) {
+		(void)unlink(j->tmp); /* a second name of the output at worst */
+		return 0;
+	}
+	if (!j->parquet && errno == EEXIST)
+		return -1;
+	if (lstat(j->out, &st) == 0) {
+		errno = EEXIST;
+		return -1;
+	}
+	return rename(j->tmp, j->out);
+}
+
+/* give_name - rename the complete output. */
+static int give_name(const struct refs_job *j, struct err *e)
+{
+	/* only what was there at the start, and is still a reference file, is replaced */
+	const bool replaced = j->replaces && are_references(j->out);
+
+	if ((replaced ? rename(j->tmp, j->out) : rename_new(j)) == 0)
+		return 0;
+	if (errno != EEXIST && errno != ENOTEMPTY)
+		return err_sys(e, errno, "'%s'", j->out);
+	return err_set(e, -EEXIST,
+		       "'%s' was created by another program meanwhile: remove it, or choose "
+		       "another name",
+		       j->out);
+}
+
 int refs_close_output(const struct refs_job *j, struct refs_set *set, int fd, struct err *e)
 {
 	int rc = refs_set_end(set, e);
 
 	if (rc < 0 || !j->tmp)
 		return rc;
-	if (!j->parquet) {
+	if (!j->parquet)
 		rc = io_sync(fd, true, e);
-		if (rc == 0 && rename(j->tmp, j->out) < 0)
-			rc = err_sys(e, errno, "'%s'", j->out);
-		return rc;
-	}
-	if (renameat2(AT_FDCWD, j->tmp, AT_FDCWD, j->out, RENAME_NOREPLACE) < 0)
-		rc = errno == EEXIST || errno == ENOTEMPTY
-			     ? err_set(e, -EEXIST,
-				       "'%s' already exists: remove it, or choose another name",
-				       j->out)
-			     : err_sys(e, errno, "'%s'", j->out);
-	return rc;
+	return rc ? rc : give_name(j, e);
 }
 
 /* plain_key - an address of an object store in the form that readers of references expect: gs://,
@@ -210,6 +261,16 @@ static int refs_one(const struct refs_job *j, struct err *e)
 
 /* ---- reports ---- */
 
+/* is_stdout - whether a path such as /dev/stdout is standard output, which a report must not
+ * follow. */
+static bool is_stdout(const char *path)
+{
+	struct stat a, b;
+
+	return stat(path, &a) == 0 && fstat(STDOUT_FILENO, &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
 /* say_json - report the result for programs. */
 static int say_json(const struct refs_job *j)
 {
@@ -279,33 +340,14 @@ static int refs_make(void *arg)
 	free(j->address);
 	if (rc < 0)
 		return 1;
-	if (j->setup->cfg->json && j->out)
+	if (!j->out || is_stdout(j->out))
+		return 0;
+	if (j->setup->cfg->json)
 		return say_json(j);
-	return j->out && !j->stream ? say_text(j) : 0;
+	return !j->stream ? say_text(j) : 0;
 }
 
 /* ---- the command ---- */
-
-/* are_references - true if new references may replace a file: it is empty, or has older references.
- * All writers begin with an object that has one of these names near its start. */
-static bool are_references(const char *path)
-{
-	static const char *const names[] = {"\"refs\"", "\".zgroup\"", "\"zarr.json\"",
-					    "\".zmetadata\""};
-	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char text[HEAD_BYTES + 1];
-	ssize_t n = fd < 0 ? -1 : pread(fd, text, HEAD_BYTES, 0);
-
-	if (n <= 0)
-		return n == 0;
-	text[n] = '\0';
-	if (text[strspn(text, " \t\r\n")] != '{')
-		return false;
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (strstr(text, names[i]))
-			return true;
-	return false;
-}
 
 /* may_replace - check an existing output: only older references are replaced, and never the
  * source. */
@@ -329,7 +371,30 @@ static int may_replace(struct refs_job *j, const struct stat *st, struct err *e)
 			       "'%s' already exists and is not a reference file: remove it, or "
 			       "choose another name",
 			       j->out);
+	j->replaces = !j->stream;
 	return 0;
+}
+
+/* name_tmp - choose the temporary name. A random part, unlike the process's number, is never that of
+ * a run on another machine or in another container, whose file would be removed. */
+static int name_tmp(struct refs_job *j, struct err *e)
+{
+	uint64_t part;
+
+	if (getrandom(&part, sizeof(part), 0) != (ssize_t)sizeof(part))
+		return err_sys(e, errno ? errno : EIO, "getrandom");
+	j->tmp = str_printf("%s.nczarrfs-%016" PRIx64, j->out, part);
+	return j->tmp ? 0 : err_nomem(e);
+}
+
+/* refuse_nested - in Parquet, the keys of chunks have the form 0.0, which readers compute. */
+static int refuse_nested(const struct refs_job *j, struct err *e)
+{
+	return j->setup->cfg->nested
+		       ? err_set(e, -EINVAL,
+				 "Parquet files support dimension_separator=. only: leave it "
+				 "out, or write JSON")
+		       : 0;
 }
 
 /* settle_out - choose the kind of references and the output path. *ret_real: out without links;
@@ -340,10 +405,10 @@ static int settle_out(struct refs_job *j, char **ret_real, struct err *e)
 	const bool table = j->setup->cfg->refs.table;
 	struct stat st;
 	bool there;
-	int rc = 0;
+	int rc = table ? refuse_nested(j, e) : 0;
 
-	if (!out || strcmp(out, "-") == 0)
-		return 0;
+	if (rc < 0 || !out || strcmp(out, "-") == 0)
+		return rc;
 	j->out = out;
 	there = stat(out, &st) == 0;
 	if (!there && lstat(out, &st) == 0)
@@ -359,14 +424,15 @@ static int settle_out(struct refs_job *j, char **ret_real, struct err *e)
 			   (ending_of(out) != ENDING_JSON && there && S_ISDIR(st.st_mode)));
 	if (there && S_ISDIR(st.st_mode) && !j->parquet)
 		return err_set(e, -EISDIR, "'%s' is a directory", out);
+	if (j->parquet && (rc = refuse_nested(j, e)) < 0)
+		return rc;
 	if (there)
 		rc = may_replace(j, &st, e);
 	if (rc < 0 || j->stream)
 		return rc;
 	if (there && (*ret_real = realpath(out, NULL)))
 		j->out = *ret_real; /* the target of a link is replaced, and not the link */
-	return asprintf(&j->tmp, "%s.nczarrfs-%ld", j->out, (long)getpid()) < 0 ? err_nomem(e)
-										: 0;
+	return name_tmp(j, e);
 }
 
 int fs_refs(const struct app *setup)

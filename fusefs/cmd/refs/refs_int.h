@@ -14,6 +14,7 @@ struct refs_job {
 	const char *out; /* NULL: standard output */
 	bool parquet;
 	bool stream;                 /* out exists and is no regular file: a pipe, a device */
+	bool replaces;               /* out is a reference file, which is replaced */
 	char *tmp;                   /* temporary name next to out; owned */
 	char *address;               /* that the references begin with; owned */
 	bool several;                /* the source is a directory of datasets */

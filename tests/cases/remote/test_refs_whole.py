@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """References are complete and of one state of the source, or there are none: shortages, sources
 that change, outputs that appear meanwhile, interruptions."""
+import glob
 import os
+import signal
 import subprocess
 
 import h5py
 import numpy as np
 import zarr
 
-from cases.remote.test_refs import refs
+from cases.remote.test_refs import make_h5 as make_one, refs
 from cases.remote.test_refs_dir import make_h5 as make_small
 from cases.write.test_fault_loops import CLASSES, Injector
+from lib.web import WebServer
 
 
 def make_long(path):
@@ -87,3 +90,91 @@ def test_changes(t):
                 v.dims[0].attach_scale(f["x"])
         text = changed(t, t.path("d/a.h5"), *args)
         assert not text.rstrip().endswith(b"}}"), args
+
+
+def test_output_appears(t):
+    """An output that did not exist when the command began is not replaced, and one that is no
+    longer a reference file is not either."""
+    make_one(t.path("a.h5"))
+    outs = [t.path(n) for n in ("a.json", "a.parq", "a.parquet", "old.json")]
+
+    def appear(_):
+        for out in outs:
+            with open(out, "w") as f:
+                f.write("another's")
+
+    with WebServer(t.tmp, fault=appear) as web:
+        for out, option in zip(outs, ("inline", "inline", "table", "inline")):
+            for path in filter(os.path.exists, outs):
+                os.unlink(path)
+            if out.endswith("old.json"):
+                refs(t, t.path("a.h5"), out)
+            refs(t, "-o", option, web.url + "/a.h5", out, fails="by another program meanwhile")
+            with open(out) as f:
+                assert f.read() == "another's"
+    assert not glob.glob(t.path("*nczarrfs-*")), "something was left behind"
+
+
+def test_temporary_names(t):
+    """A file that a killed run, or one on another machine, left next to the output, and whose name
+    has the same process number, neither disturbs a run nor is it removed."""
+    make_one(t.path("a.h5"))
+    for name in "a.json", "a.parq":
+        out = t.path(name)
+        left = []
+
+        def leave():
+            left.append(f"{out}.nczarrfs-{os.getpid()}")
+            with open(left[0], "w") as f:
+                f.write("another's")
+
+        p = subprocess.run([t.binary, "refs", t.path("a.h5"), out], preexec_fn=leave,
+                           capture_output=True)
+        assert p.returncode == 0, p.stderr
+        path, = glob.glob(glob.escape(out) + ".nczarrfs-*")
+        with open(path) as f:
+            assert f.read() == "another's"
+
+
+def test_interrupted(t):
+    """SIGINT and SIGTERM leave nothing."""
+    make_one(t.path("a.h5"))
+    make_small(t.path("b.h5"), 1)
+    for sent in signal.SIGINT, signal.SIGTERM:
+        for name in "a.json", "a.parq":
+            begun = []
+
+            def stop(handler):
+                """The answer that the command waits for while it writes is its end."""
+                if not glob.glob(t.path("*nczarrfs-*")):
+                    return False
+                begun.append(True)
+                p.send_signal(sent)
+                return handler.hang()
+
+            with WebServer(t.tmp, fault=stop) as web:
+                p = subprocess.Popen([t.binary, "refs", web.url + "/a.h5", t.path(name)],
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                _, err = p.communicate(timeout=60 * t.slow)
+            assert begun and p.returncode == 1 and b"interrupted" in err, (p.returncode, err)
+            assert not glob.glob(t.path(name) + "*"), "something was left behind"
+
+
+def test_options(t):
+    """Options that references cannot have are errors before a file is read, and a document is
+    followed by nothing."""
+    os.mkdir(t.path("d"))
+    make_one(t.path("d/a.h5"))
+    os.mkdir(t.path("none"))
+    for source in "d", "none":
+        for flags, out in (([], [t.path("a.parq")]), (["--table"], []),
+                           (["--table"], [t.path("a.parquet")])):
+            err = refs(t, "-o", "dimension_separator=/,unsupported=skip", *flags, t.path(source),
+                       *out, fails="dimension_separator=.")
+            assert "left out" not in err
+    with open(t.path("defaults.conf"), "w") as f:
+        f.write("[defaults]\ndimension_separator = /\n")
+    refs(t, "-o", "config=" + t.path("defaults.conf"), t.path("d"), t.path("a.parq"))
+    want = refs(t, t.path("d/a.h5"))
+    for option in [], ["--json"]:
+        assert refs(t, *option, t.path("d/a.h5"), "/dev/stdout") == want
