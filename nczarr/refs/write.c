@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/core/utf8.h"
 #include "base/os/url.h"
 #include "nczarr/view/view.h"
 
@@ -113,6 +114,11 @@ static int put_url(struct refs_write_walk *w, bool full, struct err *e)
 		len = w->key.len - (size_t)(key - (const char *)w->key.data);
 		full = false;
 	}
+	if (!full && len > 0 && w->encode && strpbrk(w->opts->address, "?#"))
+		return err_set(e, -EINVAL,
+			       "'%.200s' has a query or a fragment, so that it cannot be the "
+			       "address of a directory",
+			       w->opts->address);
 	if (!full)
 		buf_puts(&w->url, w->opts->address);
 	if (!full && len > 0 && (w->url.len == 0 || w->url.data[w->url.len - 1] != '/'))
@@ -121,6 +127,14 @@ static int put_url(struct refs_write_walk *w, bool full, struct err *e)
 		buf_put(&w->url, key, len);
 	else
 		url_encode(&w->url, key, len, true);
+	if (buf_ok(&w->url) && !utf8_ok(w->url.data, w->url.len))
+		return err_set(e, -EILSEQ,
+			       "'%.*s' is not UTF-8, which references cannot express: rename it",
+			       (int)u64_min(w->url.len, 400), (const char *)w->url.data);
+	if (w->out->templates && memmem(w->url.data, w->url.len, "{{", 2))
+		return err_set(e, -EOPNOTSUPP,
+			       "readers may take '{{' in its address for a template: write "
+			       "Parquet, or rename it");
 	return 0;
 }
 

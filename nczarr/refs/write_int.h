@@ -31,6 +31,7 @@ struct refs_chunk {
 struct refs_out {
 	void *arg;
 	bool all; /* consolidated metadata are wanted */
+	bool templates; /* readers may take "{{" in an address for a template */
 	/* doc - add a document: its key and its JSON. */
 	int (*doc)(void *arg, const char *key, const struct buf *text, struct err *e);
 	/* begin - start an array with n chunks. key: of its directory ("": the root). */

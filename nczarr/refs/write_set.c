@@ -225,7 +225,7 @@ static int check_group(const char *group, struct err *e)
 	if (n >= GROUP_LONG)
 		return err_set(e, -ENAMETOOLONG, "its path is too long");
 	if (!utf8_ok(group, n))
-		return err_set(e, -EINVAL, "its name is not UTF-8, as keys of Zarr have to be");
+		return err_set(e, -EILSEQ, "its name is not UTF-8, as keys of Zarr have to be");
 	for (const char *p = group; *p; p += *p == '/') {
 		const size_t len = strcspn(p, "/");
 

@@ -193,6 +193,19 @@ int refs_unchanged(struct source *s, int rc, struct err *e)
 	return err_set(e, rc, "%s: run the command again", why.msg);
 }
 
+/* check_address - reject an address to which paths cannot be appended, before files are read. */
+static int check_address(const struct refs_job *j, struct err *e)
+{
+	const bool appended = j->several || (j->setup->cfg->concat && j->setup->cfg->refs.address);
+
+	if (!appended || !strpbrk(j->address, "?#") || strncasecmp(j->address, "http", 4) != 0)
+		return 0;
+	return err_set(e, -EINVAL,
+		       "-o address=: '%s' has a query or a fragment, so that it cannot be the "
+		       "address of a directory",
+		       j->address);
+}
+
 uint32_t refs_threads(const struct cfg *cfg)
 {
 	cpu_set_t set;
@@ -331,7 +344,7 @@ static int refs_make(void *arg)
 	j->several = rc > 0;
 	if (rc >= 0) {
 		j->address = refs_address_of(j->setup->cfg, &e);
-		rc = j->address ? 0 : e.code;
+		rc = j->address ? check_address(j, &e) : e.code;
 	}
 	if (rc == 0)
 		rc = j->several ? refs_directory(j, &e) : refs_one(j, &e);

@@ -2,15 +2,18 @@
 """References are complete and of one state of the source, or there are none: shortages, sources
 that change, outputs that appear meanwhile, interruptions."""
 import glob
+import json
 import os
+import shutil
 import signal
 import subprocess
+import urllib.parse
 
 import h5py
 import numpy as np
 import zarr
 
-from cases.remote.test_refs import make_h5 as make_one, refs
+from cases.remote.test_refs import equal_values, from_json, from_parquet, make_h5 as make_one, refs
 from cases.remote.test_refs_dir import make_h5 as make_small
 from cases.write.test_fault_loops import CLASSES, Injector
 from lib.web import WebServer
@@ -178,3 +181,70 @@ def test_options(t):
     want = refs(t, t.path("d/a.h5"))
     for option in [], ["--json"]:
         assert refs(t, *option, t.path("d/a.h5"), "/dev/stdout") == want
+
+
+def test_names_that_are_not_text(t):
+    """JSON and Parquet have no bytes that are not UTF-8: an error that names the file."""
+    top = os.fsencode(t.path("d")) + b"\xff"
+    os.mkdir(top)
+    make_small(t.path("made.h5"), 1)
+    shutil.copy(t.path("made.h5"), top + b"/a.h5")
+    shutil.copy(top + b"/a.h5", top + b"/\xe4.h5")
+    for name, source in (("a", top + b"/\xe4.h5"), ("b", top + b"/a.h5"), ("c", top)):
+        for out, option in ((".json", "inline"), (".parq", "inline"), (".parquet", "table")):
+            p = subprocess.run([t.binary, "refs", "-o", option, source, t.path(name + out)],
+                               capture_output=True)
+            assert p.returncode == 1 and b"not UTF-8" in p.stderr and source in p.stderr, p.stderr
+            assert not os.path.exists(t.path(name + out))
+    # an address of its own is text
+    out = t.path("a.json")
+    refs(t, "-o", "address=s3://b/a.h5", os.fsdecode(top + b"/a.h5"), out)
+    refs(t, "-o", "address=s3://b,unsupported=skip", os.fsdecode(top), out)
+    with open(out, encoding="utf-8") as f:
+        assert {k.split("/")[0] for k in json.load(f)["refs"]} == {".zgroup", "a.h5"}
+
+
+def test_addresses(t):
+    """Paths are appended to an address as they are, and not behind its query."""
+    os.makedirs(t.path("d/[x] *"))
+    for i in range(2):
+        with h5py.File(t.path(f"d/[x] */{i}{{u}}.h5"), "w") as f:
+            f["x"] = np.arange(3) + 3 * i
+            f["x"].make_scale("x")
+            v = f.create_dataset("v", data=np.arange(3.0), chunks=(3,))
+            v.dims[0].attach_scale(f["x"])
+    concat = ("--inline", "-o", "concat=x,concat_index=none")
+    for address in "s3://b/[y]*?.nc/{u}", "https://h/[y]*/{u}":
+        doc = json.loads(refs(t, *concat, "--address", address, t.path("d/*/*.h5")))["refs"]
+        want = "[x] */1{u}.h5"
+        if address.startswith("https"):
+            want = urllib.parse.quote(want)
+        assert doc["v/1"][0] == f"{address}/{want}", doc["v/1"]
+    make_one(t.path("d/one.h5"))
+    zarr.open_group(t.path("d/a.zarr"), "w").create_dataset("v", data=np.arange(9.0), chunks=(3,))
+    for address in "https://h/a?token=1", "http://h/a#part":
+        for args in ([t.path("d")], [*concat, t.path("d/*/*.h5")], [t.path("d/a.zarr")],
+                     ["-o", "unsupported=skip", t.path("d")]):
+            err = refs(t, "--address", address, *args, fails="has a query or a fragment")
+            assert address in err, err
+        doc = json.loads(refs(t, "--address", address, t.path("d/one.h5")))["refs"]
+        assert doc["plain/0.0"][0] == address
+
+
+def test_braces(t):
+    """Readers of JSON expand {{name}} in addresses, those of Parquet do not."""
+    os.mkdir(t.path("d"))
+    file = t.path("d/{{u}}.h5")
+    make_one(file)
+    make_one(t.path("d/b.h5"))
+    refs(t, file, t.path("a.json"), fails="'{{' in its address")
+    refs(t, "--inline", file, t.path("a.json"))
+    t.call(equal_values, from_json(t.path("a.json")), file)
+    refs(t, file, t.path("a.parq"))
+    t.call(equal_values, from_parquet(t.path("a.parq")), file)
+    refs(t, "-o", "address=https://h/d", t.path("d"), t.path("b.json"))
+    with open(t.path("b.json")) as f:
+        assert json.load(f)["refs"]["{{u}}.h5/plain/0.0"][0] == "https://h/d/%7B%7Bu%7D%7D.h5"
+    refs(t, "-o", "unsupported=skip", t.path("d"), t.path("b.json"))
+    with open(t.path("b.json")) as f:
+        assert {k.split("/")[0] for k in json.load(f)["refs"]} == {".zgroup", "b.h5"}
