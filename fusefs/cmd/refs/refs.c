@@ -388,8 +388,8 @@ static int may_replace(struct refs_job *j, const struct stat *st, struct err *e)
 	return 0;
 }
 
-/* name_tmp - choose the temporary name. Its random part, unlike a process number, is never that of a
- * run on another machine or in another container, whose file would be removed. */
+/* name_tmp - choose the temporary name. Its random part, unlike a process number, is never that of
+ * a run on another machine or in another container, whose file would be removed. */
 static int name_tmp(struct refs_job *j, struct err *e)
 {
 	uint64_t part;

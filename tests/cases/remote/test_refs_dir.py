@@ -36,8 +36,10 @@ def make_classic(path):
 
 def make_archive(top):
     """Datasets of all kinds, and files that are none. Returns the native files by their group."""
-    for d in ("", "/2020", "/2020/deep er", "/2021"):
+    for d in ("", "/2020", "/2020/deep er", "/2021", "/empty", "/notes", "/2020/none"):
         os.mkdir(top + d)
+    with open(top + "/notes/a.txt", "w") as f:
+        f.write("none")
     native = {}
     for i, name in enumerate(("b.h5", "2020/a.nc", "2020/deep er/ä b.nc", "2021/a.nc")):
         make_h5(f"{top}/{name}", i)
