@@ -217,15 +217,15 @@ uint32_t refs_threads(const struct cfg *cfg)
 
 /* ---- one dataset ---- */
 
-/* refs_shown - the progress of one dataset. */
-struct refs_shown {
+/* refs_progress - the progress of one dataset. */
+struct refs_progress {
 	struct refs_set *set;
 	struct progress progress;
 };
 
 static void show_chunks(void *arg, uint64_t done, uint64_t all)
 {
-	struct refs_shown *s = arg;
+	struct refs_progress *s = arg;
 
 	progress_show(&s->progress, all ? (double)done / (double)all : 1, done, "chunks",
 		      refs_set_bytes(s->set));
@@ -237,7 +237,7 @@ static int refs_one(const struct refs_job *j, struct err *e)
 	/* without an address, the files of a concatenation keep their own paths */
 	auto_free char *folder =
 		cfg->concat && cfg->refs.address ? concat_folder(cfg->source) : NULL;
-	struct refs_shown shown = {.set = NULL};
+	struct refs_progress one = {.set = NULL};
 	struct refs_options opts = refs_options_of(j, j->address);
 	struct source *source = NULL;
 	struct view *view = NULL;
@@ -254,17 +254,17 @@ static int refs_one(const struct refs_job *j, struct err *e)
 	opts.threads = refs_threads(cfg);
 	opts.window = cfg->open_datasets / 2;
 	opts.progress = show_chunks;
-	opts.progress_arg = &shown;
-	rc = refs_open_output(j, &shown.set, &fd, e);
+	opts.progress_arg = &one;
+	rc = refs_open_output(j, &one.set, &fd, e);
 	if (rc == 0) {
-		progress_begin(&shown.progress);
-		rc = refs_set_add(shown.set, 0, "", source, view, &opts, e);
-		progress_end(&shown.progress);
+		progress_begin(&one.progress);
+		rc = refs_set_add(one.set, 0, "", source, view, &opts, e);
+		progress_end(&one.progress);
 		rc = refs_unchanged(source, rc, e);
 	}
 	if (rc == 0)
-		rc = refs_close_output(j, shown.set, fd, e);
-	refs_set_free(shown.set);
+		rc = refs_close_output(j, one.set, fd, e);
+	refs_set_free(one.set);
 	if (fd >= 0)
 		(void)close(fd); /* it was synced */
 	view->ops->close(view);
@@ -284,8 +284,8 @@ static bool is_stdout(const char *path)
 	       a.st_ino == b.st_ino;
 }
 
-/* say_json - report the result for programs. */
-static int say_json(const struct refs_job *j)
+/* report_json - report the result for programs. */
+static int report_json(const struct refs_job *j)
 {
 	const struct cfg *cfg = j->setup->cfg;
 	struct buf text;
@@ -306,8 +306,8 @@ static int say_json(const struct refs_job *j)
 	return print_text(&text);
 }
 
-/* say_text - report the result for people. */
-static int say_text(const struct refs_job *j)
+/* report_text - report the result for people. */
+static int report_text(const struct refs_job *j)
 {
 	struct stat st;
 	struct buf text;
@@ -356,8 +356,8 @@ static int refs_make(void *arg)
 	if (!j->out || is_stdout(j->out))
 		return 0;
 	if (j->setup->cfg->json)
-		return say_json(j);
-	return !j->stream ? say_text(j) : 0;
+		return report_json(j);
+	return !j->stream ? report_text(j) : 0;
 }
 
 /* ---- the command ---- */
