@@ -118,13 +118,13 @@ static int add_dataset(struct refs_dir *d, size_t i, struct err *e)
 }
 
 /* says_of_dataset - whether an error is a property of a dataset, which may be left out. All others
- * say that this machine is short of something, or that the dataset changed: without the dataset,
- * the references would be incomplete, and the next run may have it. */
+ * may mean that this machine is short of something, that a disk or a network fails, or that the
+ * dataset changed: without the dataset, the references would be incomplete, and the next run may
+ * have it. -EIO is also the error of a library that crashed, which a shortage may cause. */
 static bool says_of_dataset(int code)
 {
-	static const int of_dataset[] = {EBADMSG, EOPNOTSUPP, ERANGE,	EINVAL,	      EFBIG,
-					 ENODATA, EIO,	      ETIMEDOUT, ENAMETOOLONG, EILSEQ,
-					 EACCES,  EPERM,      ELOOP};
+	static const int of_dataset[] = {EBADMSG, EOPNOTSUPP,	 ERANGE, EINVAL, EFBIG, ENODATA,
+					 EACCES,  ENAMETOOLONG, EILSEQ, EPERM,  ELOOP};
 
 	for (size_t i = 0; i < ARRAY_LEN(of_dataset); i++)
 		if (code == -of_dataset[i])

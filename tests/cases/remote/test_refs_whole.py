@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """References are complete and of one state of the source, or there are none: shortages, sources
 that change, outputs that appear meanwhile, interruptions."""
+import errno
 import glob
 import json
 import os
@@ -45,6 +46,13 @@ def test_shortage(t):
             failed += not whole(t, good, inject.wrapper, top, out)
             if not inject.disarm():
                 break
+    assert failed > 3
+    failed = 0
+    for at in range(1, 400, 8):  # reads that fail
+        inject.arm(4, errno.EIO, at, 0)
+        failed += not whole(t, good, inject.wrapper, top, out)
+        if not inject.disarm():
+            break
     assert failed > 3
     ends = [whole(t, good, ("prlimit", f"--nofile={n}"), top, out) for n in range(6, 64)]
     assert ends[-1] and ends.count(False) > 8, ends
