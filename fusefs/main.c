@@ -15,7 +15,6 @@
 #include "fusefs/cmd/check/check.h"
 #include "fusefs/app/fusefs.h"
 #include "fusefs/daemon/mounter.h"
-#include "fusefs/cmd/refs/refs.h"
 #include "fusefs/app/remote.h"
 #include "fusefs/write/writable.h"
 #include "fusefs/cmd/commands.h"
@@ -259,41 +258,6 @@ static struct fs_rw fs_rw_table(void)
 	};
 }
 
-/* References. */
-
-#define INLINE_MAX ((uint64_t)64 << 20) /* bytes of a chunk that is put into a document */
-
-static int main_refs_add(struct refs_set *set, const struct fs_refs_dataset *d,
-			 const struct cfg *cfg, struct err *e)
-{
-	const struct refs_options opts = {
-		.address = d->address,
-		.folder = d->folder,
-		.files = d->files,
-		.threads = d->threads,
-		.window = d->window,
-		.inlined = cfg->refs.inlined,
-		.max_inline = INLINE_MAX,
-		.progress = d->progress,
-		.progress_arg = d->progress_arg,
-	};
-
-	return refs_set_add(set, d->number, d->group, d->source, d->view, &opts, e);
-}
-
-static const struct fs_refs_table refs_table = {
-	.format = &refs_source_ops,
-	.json = refs_set_json,
-	.table = refs_set_table,
-	.parquet = refs_set_parquet,
-	.add = main_refs_add,
-	.pass = refs_set_pass,
-	.broken = refs_set_broken,
-	.bytes = refs_set_bytes,
-	.end = refs_set_end,
-	.free = refs_set_free,
-};
-
 /* name_virtual - name of the virtual file, also if the path ends in "." or "..". */
 static void name_virtual(const char *path, char out[NAME_BYTES])
 {
@@ -370,7 +334,6 @@ int main(int argc, char **argv)
 	const struct fs_rw rw = fs_rw_table();
 	struct app setup = {
 		.rw = &rw,
-		.refs = &refs_table,
 		.cfg = &cfg,
 		.rules = &rules,
 		.formats = formats,

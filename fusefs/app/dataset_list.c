@@ -23,7 +23,7 @@ struct dataset_walk {
 static void missed(struct dataset_walk *w, const struct err *e)
 {
 	log_error("%s", e->msg);
-	w->list->missed = true;
+	w->list->missed++;
 }
 
 static int take_path(struct dataset_walk *w, char *path, struct err *e)
@@ -53,6 +53,8 @@ static int look_at(struct dataset_walk *w, char *path, const char *name, unsigne
 	int rc;
 
 	if (lstat(path, &st) < 0) {
+		if (err_is_transient(-errno))
+			return err_sys(e, errno, "'%s'", path);
 		if (errno != ENOENT) {
 			(void)err_sys(&why, errno, "'%s'", path);
 			missed(w, &why);
@@ -86,8 +88,8 @@ static int look_in(struct dataset_walk *w, const char *dir, unsigned depth, stru
 	errno = ELOOP;
 	if (depth < DEPTH_MAX)
 		n = dir_names(dir, &names);
-	if (n < 0 && errno == ENOMEM)
-		return err_nomem(e);
+	if (n < 0 && err_is_transient(-errno))
+		return err_sys(e, errno, "'%s'", dir);
 	if (n < 0) {
 		(void)err_sys(&why, errno, "'%s'", dir);
 		missed(w, &why);

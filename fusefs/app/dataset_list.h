@@ -18,7 +18,7 @@ struct dataset_list {
 	char **paths;
 	size_t n, cap;
 	uint64_t others; /* files that are no datasets */
-	bool missed;     /* an entry could not be examined, which was logged */
+	uint64_t missed; /* files and directories that could not be examined, which was logged */
 };
 
 /* dataset_list_find - list the datasets below dir.

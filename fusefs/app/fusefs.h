@@ -19,7 +19,6 @@
 
 struct chunkio_shared;
 struct rechunk_shared;
-struct fs_refs_table;
 struct fs_rw;
 struct status;
 
@@ -54,7 +53,6 @@ struct app {
 	int (*view_open)(struct source *s, const struct cfg *cfg,
 			 const struct view_request *want, struct view **ret, struct err *e);
 	const struct fs_rw *rw; /* fusefs/write/writable.h */
-	const struct fs_refs_table *refs; /* fusefs/cmd/refs/refs.h */
 	/* forget - wipe the secrets of cfg in a process that opens no source. */
 	void (*forget)(void);
 	/* prepare - must run in the server before it starts threads. NULL: nothing to do. */

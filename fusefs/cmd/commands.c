@@ -87,11 +87,6 @@ static int run_filters(const struct app *setup)
 	return print_text(&text);
 }
 
-static int run_refs(const struct app *setup)
-{
-	return fs_refs(setup, setup->refs);
-}
-
 static int run_status(const struct app *setup)
 {
 	return status_command(setup->cfg);
@@ -111,7 +106,7 @@ static const struct subcommand {
 	{CFG_INFO, SUB_RULES, fs_info},
 	{CFG_FILTERS, 0, run_filters},
 	{CFG_RECOVER, SUB_RULES, fs_recover},
-	{CFG_REFS, SUB_RULES, run_refs},
+	{CFG_REFS, SUB_RULES, fs_refs},
 	{CFG_CHECK, SUB_CACHE, fs_check},
 	{CFG_CONVERT, SUB_RULES | SUB_CACHE, fs_convert},
 	{CFG_SERVE, SUB_RULES | SUB_CACHE, fs_serve_http},

@@ -27,6 +27,8 @@ static void unless_asked(struct cfg *cfg)
 		cfg->zarr3 = cfg->nested = cfg->strict_json = false;
 		cfg->shard_size = 0;
 	}
+	if (cfg_from_at(cfg, "dimension_separator") < CFG_AT_NAMED)
+		cfg->nested = false;
 	if (cfg_from_at(cfg, "mode") < CFG_AT_NAMED)
 		cfg->mode = CFG_MODE_ZARR;
 	if (cfg_from_at(cfg, "view") < CFG_AT_NAMED)

@@ -133,9 +133,9 @@ int pq_writer_bytes(struct pq_writer *w, size_t field, const void *p, uint64_t n
 int pq_writer_null(struct pq_writer *w, size_t field, struct err *e) NZ_MUST_USE;
 /* pq_writer_rows - rows of this file, by its first column. */
 uint64_t pq_writer_rows(const struct pq_writer *w);
-/* pq_writer_waits - pending bytes of PQ_TEXT and PQ_RAW. pq_writer_flush - write the pending rows
+/* pq_writer_pending - pending bytes of PQ_TEXT and PQ_RAW. pq_writer_flush - write the pending rows
  * as a row group. */
-uint64_t pq_writer_waits(const struct pq_writer *w);
+uint64_t pq_writer_pending(const struct pq_writer *w);
 int pq_writer_flush(struct pq_writer *w, int fd, struct err *e) NZ_MUST_USE;
 /* pq_writer_end - write the rest and the footer; after that the writer is empty and starts another
  * file. */

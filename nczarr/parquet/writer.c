@@ -91,7 +91,7 @@ uint64_t pq_writer_rows(const struct pq_writer *w)
 	return w->total + w->columns[0].n;
 }
 
-uint64_t pq_writer_waits(const struct pq_writer *w)
+uint64_t pq_writer_pending(const struct pq_writer *w)
 {
 	uint64_t n = 0;
 

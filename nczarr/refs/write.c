@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/core/utf8.h"
 #include "base/os/url.h"
 #include "nczarr/view/view.h"
 
@@ -20,7 +21,7 @@ struct refs_write_walk {
 	struct view *v;
 	const struct refs_options *opts;
 	const struct refs_out *out;
-	const struct zr_visible *shown;
+	const struct zr_visible *visible;
 	const char *group;  /* of the dataset */
 	bool out_failed;    /* a function of `out` returned an error */
 	uint64_t done, all; /* chunks */
@@ -113,6 +114,11 @@ static int put_url(struct refs_write_walk *w, bool full, struct err *e)
 		len = w->key.len - (size_t)(key - (const char *)w->key.data);
 		full = false;
 	}
+	if (!full && len > 0 && w->encode && strpbrk(w->opts->address, "?#"))
+		return err_set(e, -EINVAL,
+			       "'%.200s' has a query or a fragment, so that it cannot be the "
+			       "address of a directory",
+			       w->opts->address);
 	if (!full)
 		buf_puts(&w->url, w->opts->address);
 	if (!full && len > 0 && (w->url.len == 0 || w->url.data[w->url.len - 1] != '/'))
@@ -121,6 +127,14 @@ static int put_url(struct refs_write_walk *w, bool full, struct err *e)
 		buf_put(&w->url, key, len);
 	else
 		url_encode(&w->url, key, len, true);
+	if (buf_ok(&w->url) && !utf8_ok(w->url.data, w->url.len))
+		return err_set(e, -EILSEQ,
+			       "'%.*s' is not UTF-8, which references cannot express: rename it",
+			       (int)u64_min(w->url.len, 400), (const char *)w->url.data);
+	if (w->out->templates && memmem(w->url.data, w->url.len, "{{", 2))
+		return err_set(e, -EOPNOTSUPP,
+			       "readers may take '{{' in its address for a template: write "
+			       "Parquet, or rename it");
 	return 0;
 }
 
@@ -214,7 +228,7 @@ static const char *why_not(const struct plan *plan, const struct chunk_ref *ref)
 static int find_chunk(struct refs_write_walk *w, uint32_t array, uint64_t linear,
 		      struct refs_chunk *ret, struct err *e)
 {
-	const struct plan *plan = &w->shown->plans[array];
+	const struct plan *plan = &w->visible->plans[array];
 	struct chunk_ref ref;
 	struct err why = ERR_INIT;
 	int rc = zr_view_stored(w->v, array, linear, &ref, e);
@@ -236,8 +250,8 @@ static int try_array(struct refs_write_walk *w, uint32_t array, struct err *e)
 	uint64_t at = 0;
 	int rc;
 
-	if (w->shown->plans[array].kind == PLAN_ERROR)
-		return refs_write_refuse(w, array, 0, w->shown->plans[array].reason,
+	if (w->visible->plans[array].kind == PLAN_ERROR)
+		return refs_write_refuse(w, array, 0, w->visible->plans[array].reason,
 					 -EOPNOTSUPP, e);
 	rc = zr_view_next(w->v, array, 0, &at, e);
 	if (rc == 0 && !w->opts->inlined)
@@ -256,7 +270,7 @@ static void report(struct refs_write_walk *w, uint64_t at)
 
 static int refs_write_put_chunks(struct refs_write_walk *w, uint32_t array, struct err *e)
 {
-	const struct zr_grid *g = &w->shown->named[array];
+	const struct zr_grid *g = &w->visible->named[array];
 	const struct ds_array *a = &w->s->ds.arrays[array];
 	char name[ZR_KEY_MAX];
 	struct refs_chunk c;
@@ -294,10 +308,10 @@ static int refs_write_put_array(struct refs_write_walk *w, uint32_t array, struc
 	if (w->dir.len > 0)
 		w->dir.data[w->dir.len - 1] = '\0';
 	rc = from_out(w, w->out->begin(w->out->arg, (const char *)w->dir.data,
-				       w->shown->named[array].n, e));
+				       w->visible->named[array].n, e));
 	if (rc == 0)
 		rc = refs_write_put_chunks(w, array, e);
-	w->done += w->shown->named[array].n;
+	w->done += w->visible->named[array].n;
 	return rc ? rc : from_out(w, w->out->end(w->out->arg, e));
 }
 
@@ -307,20 +321,20 @@ static int refs_write_put_all(struct refs_write_walk *w, struct err *e)
 	int rc = 0;
 
 	for (uint32_t a = 0; rc == 0 && a < ds->n_arrays; a++)
-		if (!w->shown->hidden_arrays[a]) {
+		if (!w->visible->hidden_arrays[a]) {
 			rc = try_array(w, a, e);
-			w->all += w->shown->named[a].n;
+			w->all += w->visible->named[a].n;
 		}
 	for (uint32_t g = 0; rc == 0 && g < ds->n_groups; g++) {
 		const struct ds_group *group = &ds->groups[g];
 
-		if (w->shown->hidden_groups[g])
+		if (w->visible->hidden_groups[g])
 			continue;
 		rc = set_dir(w, false, g, e);
 		if (rc == 0)
 			rc = put_docs(w, false, g, e);
 		for (uint32_t i = 0; rc == 0 && i < group->n_arrays; i++)
-			if (!w->shown->hidden_arrays[group->arrays[i]])
+			if (!w->visible->hidden_arrays[group->arrays[i]])
 				rc = refs_write_put_array(w, group->arrays[i], e);
 	}
 	return rc;
@@ -334,8 +348,8 @@ int refs_walk(struct source *s, struct view *v, const char *group,
 	int rc;
 
 	*ret_out = false;
-	w.shown = zr_view_visible(v);
-	if (!w.shown || w.shown->format->version != 2)
+	w.visible = zr_view_visible(v);
+	if (!w.visible || w.visible->format->version != 2)
 		return err_set(e, -EINVAL,
 			       "references can point to the chunks of a Zarr v2 store only");
 	w.encode = strncmp(opts->address, "http://", 7) == 0 ||

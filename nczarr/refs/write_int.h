@@ -31,6 +31,7 @@ struct refs_chunk {
 struct refs_out {
 	void *arg;
 	bool all; /* consolidated metadata are wanted */
+	bool templates; /* readers may take "{{" in an address for a template */
 	/* doc - add a document: its key and its JSON. */
 	int (*doc)(void *arg, const char *key, const struct buf *text, struct err *e);
 	/* begin - start an array with n chunks. key: of its directory ("": the root). */
@@ -74,14 +75,14 @@ struct refs_set {
 		REFS_SET_TABLE,   /* the document is the table */
 	} kind;
 	int fd;              /* of the document; owned if REFS_SET_PARQUET */
-	bool cuts;           /* fd is a regular file: what a failed dataset wrote is removed */
+	bool truncates;      /* fd is a regular file: what a failed dataset wrote is removed */
 	pthread_mutex_t lock;
-	pthread_cond_t moved;
+	pthread_cond_t turn_passed;
 	uint64_t turn;       /* lock: number of the dataset that may write to fd */
 	uint64_t bytes;      /* lock: written */
 	struct err broken;   /* lock: code 0: none */
 	/* of the thread with the turn */
-	bool any;            /* the document has an entry */
+	bool has_entries;
 	struct buf last;     /* group of the last dataset that was added, NUL-terminated */
 	/* Parquet */
 	int dir_fd;
@@ -104,8 +105,8 @@ struct refs_part {
 	const char *group;
 	struct buf text; /* entries that are not written yet: each begins with ",\n", or is a record
 			  * of write_table.c */
-	bool mine;       /* it has the turn */
-	bool was_any;    /* at the start of the turn: set->any, position of fd */
+	bool has_turn;
+	bool had_entries;    /* at the start of the turn: set->has_entries, position of fd */
 	off_t from;
 	struct pq_mark mark; /* of a table */
 };
@@ -132,9 +133,9 @@ int refs_set_table_add(struct refs_part *p, struct source *s, struct view *v,
  * entry. */
 int refs_set_new(int fd, enum refs_kind kind, const char *head, struct refs_set **ret,
 		 struct err *e) NZ_MUST_USE;
-/* refs_table_take - add the records of a part's text to the table, with the turn.
+/* refs_table_add - add the records of a part's text to the table, with the turn.
  * refs_table_flush - write pending rows. refs_table_release - free what only a table has. */
-int refs_table_take(struct refs_set *set, const char *group, const struct buf *text,
+int refs_table_add(struct refs_set *set, const char *group, const struct buf *text,
 		    struct err *e) NZ_MUST_USE;
 int refs_table_flush(struct refs_set *set, struct err *e) NZ_MUST_USE;
 void refs_table_release(struct refs_set *set);

@@ -93,6 +93,7 @@ int refs_set_json_add(struct refs_part *p, struct source *s, struct view *v,
 		.arg = &j,
 		/* of all datasets they would have to be known before the first */
 		.all = *p->group == '\0',
+		.templates = true,
 		.doc = write_json_put_doc,
 		.begin = write_json_begin_array,
 		.chunk = write_json_put_chunk,

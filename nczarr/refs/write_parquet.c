@@ -16,7 +16,7 @@
 #include "base/os/open_beneath.h"
 
 #define RECORDS 100000                 /* references in a file */
-#define WAITS_MAX ((uint64_t)64 << 20) /* bytes of chunks in one group of rows */
+#define PENDING_MAX ((uint64_t)64 << 20) /* bytes of chunks in one group of rows */
 #define EMPTY_MAX                                                                              \
 	1000 /* arrays with up to this many files also have those without any reference: listings
 	      * look for them */
@@ -183,7 +183,7 @@ static int write_parquet_put_chunk(void *arg, const char *name NZ_UNUSED, uint64
 		rc = write_parquet_fill(p, linear % p->records, e);
 	if (rc == 0)
 		rc = put_row(p, c, e);
-	if (rc == 0 && pq_writer_waits(p->w) > WAITS_MAX)
+	if (rc == 0 && pq_writer_pending(p->w) > PENDING_MAX)
 		rc = pq_writer_flush(p->w, p->fd, e);
 	return rc;
 }

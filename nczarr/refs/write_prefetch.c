@@ -3,8 +3,8 @@
  * several threads: each file is opened by a process of its library, for which the walk alone would
  * wait.
  *
- * The threads ask for the location of one chunk in each stretch of an array, which opens its file.
- * Answers and errors are dropped: the walk asks again. */
+ * The threads query the location of one chunk in each stretch of an array, which opens its file.
+ * Results and errors are dropped, as the walk gets them again. */
 #include "nczarr/refs/write_int.h"
 
 #define PREFETCH_THREADS 16
@@ -15,8 +15,8 @@ struct refs_prefetch {
 	pthread_t threads[PREFETCH_THREADS];
 	uint32_t n_threads;
 	pthread_mutex_t lock; /* of the fields below */
-	pthread_cond_t moved;
-	bool over;
+	pthread_cond_t changed;
+	bool ended;
 	uint32_t array;
 	uint64_t n;      /* chunks of the array; 0: there is none */
 	uint64_t stride; /* chunks of a file, about */
@@ -30,9 +30,9 @@ static bool take_stretch(struct refs_prefetch *a, uint32_t *ret_array, uint64_t 
 	bool taken = false;
 
 	(void)pthread_mutex_lock(&a->lock);
-	while (!a->over && (a->next * a->stride >= a->n || a->next >= a->at + a->window))
-		(void)pthread_cond_wait(&a->moved, &a->lock);
-	if (!a->over) {
+	while (!a->ended && (a->next * a->stride >= a->n || a->next >= a->at + a->window))
+		(void)pthread_cond_wait(&a->changed, &a->lock);
+	if (!a->ended) {
 		*ret_array = a->array;
 		*ret_chunk = a->next++ * a->stride;
 		taken = true;
@@ -67,7 +67,7 @@ struct refs_prefetch *refs_prefetch_new(struct view *v, const struct refs_option
 		return NULL;
 	*a = (struct refs_prefetch){.v = v, .files = opts->files, .window = opts->window};
 	(void)pthread_mutex_init(&a->lock, NULL); /* cannot fail without attributes */
-	(void)pthread_cond_init(&a->moved, NULL);
+	(void)pthread_cond_init(&a->changed, NULL);
 	while (a->n_threads < opts->threads && a->n_threads < PREFETCH_THREADS &&
 	       pthread_create(&a->threads[a->n_threads], NULL, prefetch_run, a) == 0)
 		a->n_threads++;
@@ -83,7 +83,7 @@ void refs_prefetch_array(struct refs_prefetch *a, uint32_t array, uint64_t n)
 	a->stride = n / a->files + (n % a->files != 0);
 	a->n = n;
 	a->at = a->next = 0;
-	(void)pthread_cond_broadcast(&a->moved);
+	(void)pthread_cond_broadcast(&a->changed);
 	(void)pthread_mutex_unlock(&a->lock);
 }
 
@@ -94,7 +94,7 @@ void refs_prefetch_at(struct refs_prefetch *a, uint64_t chunk)
 	(void)pthread_mutex_lock(&a->lock);
 	a->at = chunk / a->stride;
 	a->next = u64_max(a->next, a->at);
-	(void)pthread_cond_broadcast(&a->moved);
+	(void)pthread_cond_broadcast(&a->changed);
 	(void)pthread_mutex_unlock(&a->lock);
 }
 
@@ -103,12 +103,12 @@ void refs_prefetch_free(struct refs_prefetch *a)
 	if (!a)
 		return;
 	(void)pthread_mutex_lock(&a->lock);
-	a->over = true;
-	(void)pthread_cond_broadcast(&a->moved);
+	a->ended = true;
+	(void)pthread_cond_broadcast(&a->changed);
 	(void)pthread_mutex_unlock(&a->lock);
 	for (uint32_t i = 0; i < a->n_threads; i++)
 		(void)pthread_join(a->threads[i], NULL);
-	(void)pthread_cond_destroy(&a->moved);
+	(void)pthread_cond_destroy(&a->changed);
 	(void)pthread_mutex_destroy(&a->lock);
 	free(a);
 }

@@ -42,15 +42,15 @@ static int set_write(struct refs_set *set, const uint8_t *data, size_t n, struct
 static int set_entries(struct refs_set *set, const char *group, const struct buf *text,
 		       struct err *e)
 {
-	const size_t skip = !set->any && text->len > 0;
+	const size_t skip = !set->has_entries && text->len > 0;
 	int rc;
 
 	if (!buf_ok(text))
 		return err_nomem(e);
 	if (set->kind == REFS_SET_TABLE)
-		return refs_table_take(set, group, text, e);
+		return refs_table_add(set, group, text, e);
 	rc = set_write(set, text->data + skip, text->len - skip, e);
-	set->any |= text->len > 0;
+	set->has_entries |= text->len > 0;
 	return rc;
 }
 
@@ -141,15 +141,15 @@ static void part_turn(struct refs_part *p)
 {
 	struct refs_set *set = p->set;
 
-	if (p->mine)
+	if (p->has_turn)
 		return;
 	(void)pthread_mutex_lock(&set->lock);
 	while (set->turn != p->number)
-		(void)pthread_cond_wait(&set->moved, &set->lock);
+		(void)pthread_cond_wait(&set->turn_passed, &set->lock);
 	(void)pthread_mutex_unlock(&set->lock);
-	p->mine = true;
-	p->was_any = set->any;
-	p->from = set->cuts ? lseek(set->fd, 0, SEEK_CUR) : 0;
+	p->has_turn = true;
+	p->had_entries = set->has_entries;
+	p->from = set->truncates ? lseek(set->fd, 0, SEEK_CUR) : 0;
 }
 
 /* part_pass - let the next part write. */
@@ -160,14 +160,14 @@ static void part_pass(struct refs_part *p)
 	part_turn(p);
 	(void)pthread_mutex_lock(&set->lock);
 	set->turn++;
-	(void)pthread_cond_broadcast(&set->moved);
+	(void)pthread_cond_broadcast(&set->turn_passed);
 	(void)pthread_mutex_unlock(&set->lock);
 }
 
 int refs_part_flush(struct refs_part *p, size_t above, struct err *e)
 {
 	struct refs_set *set = p->set;
-	const bool first = !p->mine;
+	const bool first = !p->has_turn;
 	struct buf groups;
 	int rc;
 
@@ -181,7 +181,7 @@ int refs_part_flush(struct refs_part *p, size_t above, struct err *e)
 	if (rc == 0 && first && above > 0 && set->kind == REFS_SET_TABLE) {
 		rc = refs_table_flush(set, e);
 		pq_writer_mark(set->rows, &p->mark);
-		p->from = set->cuts ? lseek(set->fd, 0, SEEK_CUR) : 0;
+		p->from = set->truncates ? lseek(set->fd, 0, SEEK_CUR) : 0;
 	}
 	if (rc == 0 && first && *p->group && set->kind != REFS_SET_TABLE) {
 		buf_init(&groups, (size_t)1 << 24);
@@ -195,15 +195,15 @@ int refs_part_flush(struct refs_part *p, size_t above, struct err *e)
 	return rc;
 }
 
-/* part_cut - remove what the part wrote. */
-static void part_cut(struct refs_part *p, const struct err *why)
+/* part_undo - remove what the part wrote. */
+static void part_undo(struct refs_part *p, const struct err *why)
 {
 	struct refs_set *set = p->set;
 	struct err e = ERR_INIT;
 
-	if (!p->mine)
+	if (!p->has_turn)
 		return; /* nothing */
-	if (!set->cuts) {
+	if (!set->truncates) {
 		set_break(set, why->code, why);
 		return;
 	}
@@ -213,7 +213,7 @@ static void part_cut(struct refs_part *p, const struct err *why)
 	if (p->from < 0 || ftruncate(set->fd, p->from) < 0 ||
 	    lseek(set->fd, p->from, SEEK_SET) < 0)
 		set_break(set, err_sys(&e, errno, "cannot write the references"), &e);
-	set->any = p->was_any;
+	set->has_entries = p->had_entries;
 }
 
 /* check_group - reject a path that keys cannot express. */
@@ -225,7 +225,7 @@ static int check_group(const char *group, struct err *e)
 	if (n >= GROUP_LONG)
 		return err_set(e, -ENAMETOOLONG, "its path is too long");
 	if (!utf8_ok(group, n))
-		return err_set(e, -EINVAL, "its name is not UTF-8, as keys of Zarr have to be");
+		return err_set(e, -EILSEQ, "its name is not UTF-8, as keys of Zarr have to be");
 	for (const char *p = group; *p; p += *p == '/') {
 		const size_t len = strcspn(p, "/");
 
@@ -275,7 +275,7 @@ int refs_set_add(struct refs_set *set, uint64_t number, const char *group, struc
 	if (out)
 		set_break(set, rc, &why);
 	else if (rc < 0)
-		part_cut(&p, &why);
+		part_undo(&p, &why);
 	part_pass(&p);
 	buf_release(&p.text);
 	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
@@ -300,9 +300,9 @@ int refs_set_new(int fd, enum refs_kind kind, const char *head, struct refs_set 
 	if (!set)
 		return err_nomem(e);
 	*set = (struct refs_set){.fd = fd, .kind = kind, .dir_fd = -1};
-	set->cuts = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+	set->truncates = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 	(void)pthread_mutex_init(&set->lock, NULL); /* cannot fail without attributes */
-	(void)pthread_cond_init(&set->moved, NULL);
+	(void)pthread_cond_init(&set->turn_passed, NULL);
 	buf_init(&set->last, GROUP_LONG);
 	rc = set_write(set, (const uint8_t *)head, strlen(head), e);
 	if (rc < 0) {
@@ -348,7 +348,7 @@ void refs_set_free(struct refs_set *set)
 	if (set->kind == REFS_SET_TABLE)
 		refs_table_release(set);
 	buf_release(&set->last);
-	(void)pthread_cond_destroy(&set->moved);
+	(void)pthread_cond_destroy(&set->turn_passed);
 	(void)pthread_mutex_destroy(&set->lock);
 	free(set);
 }

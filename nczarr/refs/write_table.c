@@ -13,7 +13,7 @@
 
 #define HELD ((size_t)256 << 10)       /* bytes of records that wait for more */
 #define ROWS 100000                    /* in a row group */
-#define WAITS_MAX ((uint64_t)64 << 20) /* bytes of strings in a row group */
+#define PENDING_MAX ((uint64_t)64 << 20) /* bytes of strings in a row group */
 
 enum { DATASET, VARIABLE, CHUNK, URL, OFFSET, LENGTH, DATA, ZARRAY, ZATTRS };
 static const struct pq_field fields[] = {
@@ -130,32 +130,32 @@ int refs_set_table_add(struct refs_part *p, struct source *s, struct view *v,
 
 /* ---- rows ---- */
 
-static const uint8_t *take_string(struct slice *s, size_t *ret)
+static const uint8_t *read_string(struct slice *s, size_t *ret)
 {
 	*ret = (size_t)rd_le64(s);
 	return rd_bytes(s, *ret);
 }
 
-/* keep - copy a string of a record. */
-static int keep(struct slice *s, struct buf *to, struct err *e)
+/* copy_string - copy a string of a record. */
+static int copy_string(struct slice *s, struct buf *to, struct err *e)
 {
 	size_t n;
-	const uint8_t *p = take_string(s, &n);
+	const uint8_t *p = read_string(s, &n);
 
 	buf_clear(to);
 	buf_put(to, p, n);
 	return buf_ok(to) ? 0 : err_nomem(e);
 }
 
-static int take_array(struct refs_set *set, struct slice *s, struct err *e)
+static int read_array(struct refs_set *set, struct slice *s, struct err *e)
 {
 	struct refs_columns *c = &set->columns;
-	int rc = keep(s, &c->variable, e);
+	int rc = copy_string(s, &c->variable, e);
 
 	if (rc == 0)
-		rc = keep(s, &c->zarray, e);
+		rc = copy_string(s, &c->zarray, e);
 	c->has_zattrs = rd_u8(s) != 0;
-	return rc ? rc : keep(s, &c->zattrs, e);
+	return rc ? rc : copy_string(s, &c->zattrs, e);
 }
 
 /* put_bytes - add a value, or null. */
@@ -172,14 +172,14 @@ static int put_int(struct refs_set *set, size_t field, bool has, uint64_t v, str
 		   : pq_writer_null(set->rows, field, e);
 }
 
-static int take_chunk(struct refs_set *set, const char *group, struct slice *s, struct err *e)
+static int add_row(struct refs_set *set, const char *group, struct slice *s, struct err *e)
 {
 	const struct refs_columns *c = &set->columns;
 	size_t n_name, n;
-	const uint8_t *name = take_string(s, &n_name);
+	const uint8_t *name = read_string(s, &n_name);
 	const unsigned has = rd_u8(s);
 	const uint64_t off = rd_le64(s), len = rd_le64(s);
-	const uint8_t *p = take_string(s, &n);
+	const uint8_t *p = read_string(s, &n);
 	int rc = put_bytes(set, DATASET, true, group, strlen(group), e);
 
 	if (rc == 0)
@@ -211,7 +211,7 @@ static void note_bytes(struct refs_set *set)
 	(void)pthread_mutex_unlock(&set->lock);
 }
 
-int refs_table_take(struct refs_set *set, const char *group, const struct buf *text,
+int refs_table_add(struct refs_set *set, const char *group, const struct buf *text,
 		    struct err *e)
 {
 	struct slice s = slice_of(text->data, text->len);
@@ -219,12 +219,12 @@ int refs_table_take(struct refs_set *set, const char *group, const struct buf *t
 
 	while (rc == 0 && s.len > 0) {
 		if (rd_u8(&s) == RECORD_ARRAY) {
-			rc = take_array(set, &s, e);
+			rc = read_array(set, &s, e);
 			continue;
 		}
-		rc = take_chunk(set, group, &s, e);
+		rc = add_row(set, group, &s, e);
 		if (rc == 0 &&
-		    (++set->pending == ROWS || pq_writer_waits(set->rows) > WAITS_MAX))
+		    (++set->pending == ROWS || pq_writer_pending(set->rows) > PENDING_MAX))
 			rc = refs_table_flush(set, e);
 	}
 	return rc;

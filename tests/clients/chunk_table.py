@@ -1,33 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """chunk_table.py: decodes rows of a table of chunks (nczarrfs refs --table), as a program on Spark
-does, with numcodecs alone. docs/how-to/dask-and-spark.md has the same function."""
+does: with the function of docs/how-to/dask-and-spark.md, as it stands there."""
+import functools
 import json
+import os
+import re
 
-import numcodecs
 import numpy as np
 
+from lib.context import ROOT, Skip
 
-def fetch(row):
-    if row["data"] is not None:
-        return row["data"]
-    with open(row["url"], "rb") as f:
-        f.seek(row["offset"] or 0)
-        return f.read(-1 if row["length"] is None else row["length"])
+DOC = os.path.join(ROOT, "docs", "how-to", "dask-and-spark.md")
 
 
-def decode(row):
-    """The elements of a chunk, and where they are in the variable."""
-    meta = json.loads(row["zarray"])
-    data = fetch(row)
-    codecs = [*(meta["filters"] or []), *([meta["compressor"]] if meta["compressor"] else [])]
-    for codec in reversed(codecs):
-        data = numcodecs.get_codec(codec).decode(data)
-    dtype = np.dtype(meta["dtype"])
-    chunk = np.frombuffer(data, dtype).reshape(meta["chunks"], order=meta["order"])
-    index = [int(i) for i in row["chunk"].replace("/", ".").split(".")] if meta["shape"] else []
-    at = tuple(slice(i * c, min((i + 1) * c, n))
-               for i, c, n in zip(index, meta["chunks"], meta["shape"]))
-    return chunk[tuple(slice(s.stop - s.start) for s in at)], at
+@functools.cache
+def documented():
+    """The names that the document's code defines: decode, dtype."""
+    with open(DOC, encoding="utf-8") as f:
+        code, = [b for b in re.findall(r"```python\n(.*?)```", f.read(), re.S) if "def decode" in b]
+    names = {}
+    try:
+        exec(compile(code, DOC, "exec"), names)
+    except ImportError as error:
+        raise Skip(f"no {error.name} here") from error
+    return names
 
 
 def variables(rows):
@@ -37,8 +33,9 @@ def variables(rows):
         meta = json.loads(row["zarray"])
         key = row["dataset"], row["variable"]
         if key not in found:
-            fill = 0 if meta["fill_value"] is None else meta["fill_value"]
-            found[key] = np.full(meta["shape"], fill, meta["dtype"])
-        values, at = decode(row)
-        found[key][at] = values
+            dtype = documented()["dtype"](meta["dtype"])
+            fill = 0 if meta["fill_value"] is None or dtype.names else meta["fill_value"]
+            found[key] = np.full(meta["shape"], fill, dtype)
+        values, first = documented()["decode"](row)
+        found[key][tuple(slice(i, i + n) for i, n in zip(first, values.shape))] = values
     return found

@@ -217,7 +217,7 @@ int refs_begin(const struct scene *s)
 	static uint8_t text[1 << 20];
 	static int fd = -1;
 	const struct refs_options opts = {
-		.address = "/a.nc", .inlined = now.cfg.refs.inlined, .max_inline = INLINE_MAX};
+		.address = "/a.nc", .inlined = now.cfg.refs.inlined, .max_inline = 64 << 20};
 	struct refs_set *set = NULL;
 	struct err e = ERR_INIT;
 	ssize_t n;

@@ -43,6 +43,9 @@ int concat_open(const struct source_ops *const *formats, size_t n, const char *p
  * its own. Borrowed. */
 const struct source_ops *concat_format(const struct source *s);
 
+/* The number of files, in turn, whose identity one source_poll of a concatenation examines. */
+#define CONCAT_FILES_POLLED 2048
+
 /* concat_files - the number of files of a concatenation; 1: of any other source. */
 uint32_t concat_files(const struct source *s);
 

@@ -12,7 +12,6 @@
 #include "base/core/hash.h"
 #include "base/observe/log.h"
 
-#define FILES_POLLED 2048 /* members whose identity is looked at each time */
 #define YOUNG_S 3         /* seconds in which a folder's time proves nothing */
 
 static uint64_t digest_of(const struct concat_member *m)
@@ -113,7 +112,7 @@ static int poll_dir(struct concat *j, uint32_t member, struct err *e)
  * folder. */
 static int poll_files(struct concat *j, struct err *e)
 {
-	size_t n = j->n_members < FILES_POLLED ? j->n_members : FILES_POLLED;
+	size_t n = j->n_members < CONCAT_FILES_POLLED ? j->n_members : CONCAT_FILES_POLLED;
 
 	for (; n > 0; n--) {
 		const struct concat_member *m = &j->members[j->file_at++ % j->n_members];

@@ -41,6 +41,7 @@ struct refs_dir {
 	size_t done, failed;
 	struct refs_failure *failures; /* that were not reported yet */
 	size_t n_failures, cap_failures;
+	struct err stop; /* code 0: none; else the error that ends the command */
 };
 
 /* ---- one dataset ---- */
@@ -63,9 +64,9 @@ static void put_address(const struct refs_dir *d, const char *below, struct buf 
 	buf_putc(out, '\0');
 }
 
-/* open_dataset - open a dataset and its view. */
-static int open_dataset(const struct refs_dir *d, const char *path, struct fs_refs_dataset *ret,
-			struct err *e)
+/* open_dataset - open a dataset and its view. *ret_source may be new also after an error. */
+static int open_dataset(const struct refs_dir *d, const char *path, struct source **ret_source,
+			struct view **ret_view, struct err *e)
 {
 	const struct app *setup = d->job->setup;
 	const struct view_request want = {.name = setup->file_name,
@@ -79,45 +80,69 @@ static int open_dataset(const struct refs_dir *d, const char *path, struct fs_re
 	if (rc < 0)
 		return rc;
 	fs_source_options(setup->cfg, &opts);
-	rc = source_open(setup->formats, setup->n_formats, path, &opts, &ret->source, e);
+	rc = source_open(setup->formats, setup->n_formats, path, &opts, ret_source, e);
 	if (rc == 0)
-		rc = fs_rechunk(setup, setup->cfg, &opts, FS_MIRROR_SHARE, &ret->source, e);
+		rc = fs_rechunk(setup, setup->cfg, &opts, FS_MIRROR_SHARE, ret_source, e);
 	if (rc < 0)
 		return rc;
-	rc = setup->view_open(ret->source, setup->cfg, &want, &ret->view, e);
+	rc = setup->view_open(*ret_source, setup->cfg, &want, ret_view, e);
 	return rc < 0 ? err_wrap(e, rc, "'%s'", path) : 0;
 }
 
 /* add_dataset - write the references of dataset i, or pass it. */
 static int add_dataset(struct refs_dir *d, size_t i, struct err *e)
 {
-	const struct fs_refs_table *table = d->job->table;
-	const char *path = d->list.paths[i];
-	struct fs_refs_dataset one = {.number = i, .group = path + d->skip};
+	const char *path = d->list.paths[i], *group = path + d->skip;
+	struct refs_options opts;
+	struct source *source = NULL;
+	struct view *view = NULL;
 	struct buf address;
 	int rc;
 
 	buf_init(&address, PATH_LONG);
-	put_address(d, one.group, &address);
-	one.address = (const char *)address.data;
-	rc = buf_ok(&address) ? open_dataset(d, path, &one, e) : err_nomem(e);
+	put_address(d, group, &address);
+	opts = refs_options_of(d->job, (const char *)address.data);
+	rc = buf_ok(&address) ? open_dataset(d, path, &source, &view, e) : err_nomem(e);
 	if (rc < 0) {
-		table->pass(d->set, i);
+		refs_set_pass(d->set, i);
 	} else {
-		rc = table->add(d->set, &one, d->job->setup->cfg, e);
+		rc = refs_set_add(d->set, i, group, source, view, &opts, e);
+		rc = refs_unchanged(source, rc, e);
 		if (rc < 0)
 			rc = err_wrap(e, rc, "'%s'", path);
 	}
-	if (one.view)
-		one.view->ops->close(one.view);
-	source_close(one.source);
+	if (view)
+		view->ops->close(view);
+	source_close(source);
 	buf_release(&address);
 	return rc;
 }
 
-/* note_failure - remember why a dataset has no references. d is locked. */
-static void note_failure(struct refs_dir *d, const struct err *e)
+/* says_of_dataset - whether an error is a property of a dataset, which may be left out. All others
+ * may mean that this machine is short of something, that a disk or a network fails, or that the
+ * dataset changed: without the dataset, the references would be incomplete, and the next run may
+ * have it. -EIO is also the error of a library that crashed, which a shortage may cause. */
+static bool says_of_dataset(int code)
 {
+	static const int of_dataset[] = {EBADMSG, EOPNOTSUPP,	 ERANGE, EINVAL, EFBIG, ENODATA,
+					 EACCES,  ENAMETOOLONG, EILSEQ, EPERM,  ELOOP};
+
+	for (size_t i = 0; i < ARRAY_LEN(of_dataset); i++)
+		if (code == -of_dataset[i])
+			return true;
+	return false;
+}
+
+/* note_failure - remember why a dataset has no references. d is locked. */
+static void note_failure(struct refs_dir *d, int code, const struct err *e)
+{
+	if (!says_of_dataset(code)) {
+		if (d->stop.code)
+			return;
+		d->stop = *e;
+		d->stop.code = code;
+		return;
+	}
 	d->failed++;
 	if (grow_array(&d->failures, &d->cap_failures, d->n_failures + 1,
 		       sizeof(*d->failures)) == 0)
@@ -130,23 +155,25 @@ static void refs_dir_work(void *arg, uint32_t thread NZ_UNUSED, uint8_t *room NZ
 
 	for (;;) {
 		struct err e = ERR_INIT;
+		bool stop;
 		size_t i;
 		int rc;
 
 		(void)pthread_mutex_lock(&d->lock);
 		i = d->next < d->list.n ? d->next++ : SIZE_MAX;
+		stop = d->stop.code != 0;
 		(void)pthread_mutex_unlock(&d->lock);
 		if (i == SIZE_MAX)
 			return;
-		if (d->job->table->broken(d->set, NULL) < 0) {
-			d->job->table->pass(d->set, i);
+		if (stop || refs_set_broken(d->set, NULL) < 0) {
+			refs_set_pass(d->set, i);
 			continue;
 		}
 		rc = add_dataset(d, i, &e);
 		(void)pthread_mutex_lock(&d->lock);
 		d->done++;
 		if (rc < 0)
-			note_failure(d, &e);
+			note_failure(d, rc, &e);
 		(void)pthread_mutex_unlock(&d->lock);
 	}
 }
@@ -179,13 +206,13 @@ static void refs_dir_tick(void *arg)
 	(void)pthread_mutex_unlock(&d->lock);
 	/* after an error of the output all others are its consequence */
 	for (size_t i = 0; i < n; i++) {
-		if (d->job->table->broken(d->set, NULL) == 0)
+		if (refs_set_broken(d->set, NULL) == 0)
 			report_failure(d, &failures[i]);
 		free(failures[i].why);
 	}
 	free(failures);
 	progress_show(&d->progress, (double)done / (double)d->list.n, done, "datasets",
-		      d->job->table->bytes(d->set));
+		      refs_set_bytes(d->set));
 }
 
 static int refs_dir_run(struct refs_dir *d, struct err *e)
@@ -204,7 +231,11 @@ static int refs_dir_run(struct refs_dir *d, struct err *e)
 	progress_begin(&d->progress);
 	rc = workers_run(&w, e);
 	progress_end(&d->progress);
-	return rc ? rc : d->job->table->broken(d->set, e);
+	if (rc == 0 && d->stop.code) {
+		*e = d->stop;
+		rc = e->code;
+	}
+	return rc ? rc : refs_set_broken(d->set, e);
 }
 
 /* leave_out - references, and the output of an earlier run. */
@@ -213,7 +244,7 @@ static bool leave_out(void *arg, const char *path NZ_UNUSED, const struct stat *
 {
 	const struct refs_dir *d = arg;
 
-	return of == d->job->table->format ||
+	return of == &refs_source_ops ||
 	       (d->has_out && d->out.st_dev == st->st_dev && d->out.st_ino == st->st_ino);
 }
 
@@ -238,9 +269,10 @@ static int refs_dir_find(struct refs_dir *d, struct err *e)
 		rc = dataset_list_find(setup, cfg->source, leave_out, d, &d->list, e);
 	if (rc == 0 && d->list.missed && !cfg->hide_bad)
 		rc = err_set(e, -EIO,
-			     "'%s': parts of the directory could not be read: -o "
-			     "unsupported=skip leaves them out",
-			     cfg->shown);
+			     "'%s': no references are written, because %" PRIu64
+			     " files or directories cannot be read: -o unsupported=skip leaves "
+			     "them out",
+			     cfg->shown, d->list.missed);
 	if (rc == 0 && d->list.n == 0)
 		rc = err_set(e, -ENOENT, "'%s': no datasets found in this directory",
 			     cfg->shown);
@@ -281,7 +313,8 @@ int refs_directory(struct refs_job *j, struct err *e)
 		rc = refs_close_output(j, d.set, fd, e);
 	j->datasets = d.list.n - d.failed;
 	j->left_out = d.failed;
-	j->table->free(d.set);
+	j->unreadable = d.list.missed;
+	refs_set_free(d.set);
 	if (fd >= 0)
 		(void)close(fd); /* it was synced */
 	dataset_list_release(&d.list);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "base/os/open_beneath.h"
@@ -27,18 +28,40 @@
 #include "translate/concat/concat.h"
 
 #define HEAD_BYTES 4096 /* of an existing file */
+#define INLINE_MAX ((uint64_t)64 << 20) /* bytes of a chunk that is embedded */
 
 /* ---- the output ---- */
+
+/* are_references - true if new references may replace a file: it is empty, or has older references.
+ * All writers begin with an object that has one of these names near its start. */
+static bool are_references(const char *path)
+{
+	static const char *const names[] = {"\"refs\"", "\".zgroup\"", "\"zarr.json\"",
+					    "\".zmetadata\""};
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[HEAD_BYTES + 1];
+	ssize_t n = fd < 0 ? -1 : pread(fd, text, HEAD_BYTES, 0);
+
+	if (n <= 0)
+		return n == 0;
+	text[n] = '\0';
+	if (text[strspn(text, " \t\r\n")] != '{')
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strstr(text, names[i]))
+			return true;
+	return false;
+}
 
 int refs_open_output(const struct refs_job *j, struct refs_set **ret, int *ret_fd,
 		     struct err *e)
 {
 	int (*begin)(int fd, struct refs_set **ret, struct err *e) =
-		j->setup->cfg->refs.table ? j->table->table : j->table->json;
+		j->setup->cfg->refs.table ? refs_set_table : refs_set_json;
 
 	*ret_fd = -1;
 	if (j->parquet)
-		return j->table->parquet(j->tmp, 0, ret, e);
+		return refs_set_parquet(j->tmp, 0, ret, e);
 	if (!j->out)
 		return begin(STDOUT_FILENO, ret, e);
 	*ret_fd = j->stream ? open(j->out, O_WRONLY | O_CLOEXEC | O_NOCTTY)
@@ -49,25 +72,54 @@ int refs_open_output(const struct refs_job *j, struct refs_set **ret, int *ret_f
 	return begin(*ret_fd, ret, e);
 }
 
+/* rename_new - rename tmp to a name that does not exist. Returns 0, or -1 with errno: EEXIST. */
+static int rename_new(const struct refs_job *j)
+{
+	struct stat st;
+
+	if (renameat2(AT_FDCWD, j->tmp, AT_FDCWD, j->out, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -1;
+	/* a file system without the flag, such as NFS */
+	if (!j->parquet && link(j->tmp, j->out) == 0) {
+		(void)unlink(j->tmp); /* a second name of the output at worst */
+		return 0;
+	}
+	if (!j->parquet && errno == EEXIST)
+		return -1;
+	if (lstat(j->out, &st) == 0) {
+		errno = EEXIST;
+		return -1;
+	}
+	return rename(j->tmp, j->out);
+}
+
+/* give_name - rename the complete output. */
+static int give_name(const struct refs_job *j, struct err *e)
+{
+	/* only what was there at the start, and is still a reference file, is replaced */
+	const bool replaced = j->replaces && are_references(j->out);
+
+	if ((replaced ? rename(j->tmp, j->out) : rename_new(j)) == 0)
+		return 0;
+	if (errno != EEXIST && errno != ENOTEMPTY)
+		return err_sys(e, errno, "'%s'", j->out);
+	return err_set(e, -EEXIST,
+		       "'%s' was created by another program meanwhile: remove it, or choose "
+		       "another name",
+		       j->out);
+}
+
 int refs_close_output(const struct refs_job *j, struct refs_set *set, int fd, struct err *e)
 {
-	int rc = j->table->end(set, e);
+	int rc = refs_set_end(set, e);
 
 	if (rc < 0 || !j->tmp)
 		return rc;
-	if (!j->parquet) {
+	if (!j->parquet)
 		rc = io_sync(fd, true, e);
-		if (rc == 0 && rename(j->tmp, j->out) < 0)
-			rc = err_sys(e, errno, "'%s'", j->out);
-		return rc;
-	}
-	if (renameat2(AT_FDCWD, j->tmp, AT_FDCWD, j->out, RENAME_NOREPLACE) < 0)
-		rc = errno == EEXIST || errno == ENOTEMPTY
-			     ? err_set(e, -EEXIST,
-				       "'%s' already exists: remove it, or choose another name",
-				       j->out)
-			     : err_sys(e, errno, "'%s'", j->out);
-	return rc;
+	return rc ? rc : give_name(j, e);
 }
 
 /* plain_key - an address of an object store in the form that readers of references expect: gs://,
@@ -121,6 +173,39 @@ static char *refs_address_of(const struct cfg *cfg, struct err *e)
 		       : r;
 }
 
+struct refs_options refs_options_of(const struct refs_job *j, const char *address)
+{
+	return (struct refs_options){.address = address,
+				     .inlined = j->setup->cfg->refs.inlined,
+				     .max_inline = INLINE_MAX};
+}
+
+int refs_unchanged(struct source *s, int rc, struct err *e)
+{
+	struct err why = ERR_INIT;
+
+	for (uint32_t at = 0; rc == 0 && at < concat_files(s); at += CONCAT_FILES_POLLED)
+		if (source_poll(s, &why) == -ESTALE)
+			rc = err_set(e, -ESTALE, "%s", why.msg);
+	if (rc != -ESTALE)
+		return rc;
+	why = *e;
+	return err_set(e, rc, "%s: run the command again", why.msg);
+}
+
+/* check_address - reject an address to which paths cannot be appended, before files are read. */
+static int check_address(const struct refs_job *j, struct err *e)
+{
+	const bool appended = j->several || (j->setup->cfg->concat && j->setup->cfg->refs.address);
+
+	if (!appended || !strpbrk(j->address, "?#") || strncasecmp(j->address, "http", 4) != 0)
+		return 0;
+	return err_set(e, -EINVAL,
+		       "-o address=: '%s' has a query or a fragment, so that it cannot be the "
+		       "address of a directory",
+		       j->address);
+}
+
 uint32_t refs_threads(const struct cfg *cfg)
 {
 	cpu_set_t set;
@@ -132,19 +217,18 @@ uint32_t refs_threads(const struct cfg *cfg)
 
 /* ---- one dataset ---- */
 
-/* refs_shown - the progress of one dataset. */
-struct refs_shown {
-	const struct refs_job *job;
+/* refs_progress - the progress of one dataset. */
+struct refs_progress {
 	struct refs_set *set;
 	struct progress progress;
 };
 
 static void show_chunks(void *arg, uint64_t done, uint64_t all)
 {
-	struct refs_shown *s = arg;
+	struct refs_progress *s = arg;
 
 	progress_show(&s->progress, all ? (double)done / (double)all : 1, done, "chunks",
-		      s->job->table->bytes(s->set));
+		      refs_set_bytes(s->set));
 }
 
 static int refs_one(const struct refs_job *j, struct err *e)
@@ -153,44 +237,56 @@ static int refs_one(const struct refs_job *j, struct err *e)
 	/* without an address, the files of a concatenation keep their own paths */
 	auto_free char *folder =
 		cfg->concat && cfg->refs.address ? concat_folder(cfg->source) : NULL;
-	struct refs_shown shown = {.job = j};
-	struct fs_refs_dataset d = {.address = j->address,
-				    .folder = folder,
-				    .group = "",
-				    .progress = show_chunks,
-				    .progress_arg = &shown};
+	struct refs_progress one = {.set = NULL};
+	struct refs_options opts = refs_options_of(j, j->address);
+	struct source *source = NULL;
+	struct view *view = NULL;
 	int fd = -1, rc = 0;
 
 	if (cfg->concat && cfg->refs.address && !folder)
 		rc = err_nomem(e);
 	if (rc == 0)
-		rc = fs_open_quietly(j->setup, &d.source, &d.view, e);
+		rc = fs_open_quietly(j->setup, &source, &view, e);
 	if (rc < 0)
 		return rc;
-	fs_rules_warn(j->setup->rules, cfg, &d.source->ds, NULL);
-	d.files = concat_files(d.source);
-	d.threads = refs_threads(cfg);
-	d.window = cfg->open_datasets / 2;
-	rc = refs_open_output(j, &shown.set, &fd, e);
+	fs_rules_warn(j->setup->rules, cfg, &source->ds, NULL);
+	opts.folder = folder;
+	opts.files = concat_files(rechunk_inner(source));
+	opts.threads = refs_threads(cfg);
+	opts.window = cfg->open_datasets / 2;
+	opts.progress = show_chunks;
+	opts.progress_arg = &one;
+	rc = refs_open_output(j, &one.set, &fd, e);
 	if (rc == 0) {
-		progress_begin(&shown.progress);
-		rc = j->table->add(shown.set, &d, cfg, e);
-		progress_end(&shown.progress);
+		progress_begin(&one.progress);
+		rc = refs_set_add(one.set, 0, "", source, view, &opts, e);
+		progress_end(&one.progress);
+		rc = refs_unchanged(source, rc, e);
 	}
 	if (rc == 0)
-		rc = refs_close_output(j, shown.set, fd, e);
-	j->table->free(shown.set);
+		rc = refs_close_output(j, one.set, fd, e);
+	refs_set_free(one.set);
 	if (fd >= 0)
 		(void)close(fd); /* it was synced */
-	d.view->ops->close(d.view);
-	source_close(d.source);
+	view->ops->close(view);
+	source_close(source);
 	return rc;
 }
 
 /* ---- reports ---- */
 
-/* say_json - report the result for programs. */
-static int say_json(const struct refs_job *j)
+/* is_stdout - whether a path such as /dev/stdout is standard output, which a report must not
+ * follow. */
+static bool is_stdout(const char *path)
+{
+	struct stat a, b;
+
+	return stat(path, &a) == 0 && fstat(STDOUT_FILENO, &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+/* report_json - report the result for programs. */
+static int report_json(const struct refs_job *j)
 {
 	const struct cfg *cfg = j->setup->cfg;
 	struct buf text;
@@ -204,14 +300,15 @@ static int say_json(const struct refs_job *j)
 		       : j->parquet    ? "parquet"
 				       : "json");
 	if (j->several)
-		buf_printf(&text, ", \"datasets\": %" PRIu64 ", \"left_out\": %" PRIu64,
-			   j->datasets, j->left_out);
+		buf_printf(&text, ", \"datasets\": %" PRIu64 ", \"left_out\": %" PRIu64
+			   ", \"unreadable\": %" PRIu64,
+			   j->datasets, j->left_out, j->unreadable);
 	buf_puts(&text, "}\n");
 	return print_text(&text);
 }
 
-/* say_text - report the result for people. */
-static int say_text(const struct refs_job *j)
+/* report_text - report the result for people. */
+static int report_text(const struct refs_job *j)
 {
 	struct stat st;
 	struct buf text;
@@ -226,6 +323,9 @@ static int say_text(const struct refs_job *j)
 	str_put_plain(&text, j->setup->cfg->shown);
 	if (j->left_out)
 		buf_printf(&text, " (%" PRIu64 " left out)", j->left_out);
+	if (j->unreadable)
+		buf_printf(&text, " (%" PRIu64 " files or directories could not be read)",
+			   j->unreadable);
 	if (j->parquet || stat(j->out, &st) < 0) {
 		buf_puts(&text, j->parquet ? ", Parquet files written\n" : " written\n");
 	} else {
@@ -245,7 +345,7 @@ static int refs_make(void *arg)
 	j->several = rc > 0;
 	if (rc >= 0) {
 		j->address = refs_address_of(j->setup->cfg, &e);
-		rc = j->address ? 0 : e.code;
+		rc = j->address ? check_address(j, &e) : e.code;
 	}
 	if (rc == 0)
 		rc = j->several ? refs_directory(j, &e) : refs_one(j, &e);
@@ -254,33 +354,14 @@ static int refs_make(void *arg)
 	free(j->address);
 	if (rc < 0)
 		return 1;
-	if (j->setup->cfg->json && j->out)
-		return say_json(j);
-	return j->out && !j->stream ? say_text(j) : 0;
+	if (!j->out || is_stdout(j->out))
+		return 0;
+	if (j->setup->cfg->json)
+		return report_json(j);
+	return !j->stream ? report_text(j) : 0;
 }
 
 /* ---- the command ---- */
-
-/* are_references - true if new references may replace a file: it is empty, or has older references.
- * All writers begin with an object that has one of these names near its start. */
-static bool are_references(const char *path)
-{
-	static const char *const names[] = {"\"refs\"", "\".zgroup\"", "\"zarr.json\"",
-					    "\".zmetadata\""};
-	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char text[HEAD_BYTES + 1];
-	ssize_t n = fd < 0 ? -1 : pread(fd, text, HEAD_BYTES, 0);
-
-	if (n <= 0)
-		return n == 0;
-	text[n] = '\0';
-	if (text[strspn(text, " \t\r\n")] != '{')
-		return false;
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (strstr(text, names[i]))
-			return true;
-	return false;
-}
 
 /* may_replace - check an existing output: only older references are replaced, and never the
  * source. */
@@ -304,7 +385,30 @@ static int may_replace(struct refs_job *j, const struct stat *st, struct err *e)
 			       "'%s' already exists and is not a reference file: remove it, or "
 			       "choose another name",
 			       j->out);
+	j->replaces = !j->stream;
 	return 0;
+}
+
+/* name_tmp - choose the temporary name. Its random part, unlike a process number, is never that of
+ * a run on another machine or in another container, whose file would be removed. */
+static int name_tmp(struct refs_job *j, struct err *e)
+{
+	uint64_t part;
+
+	if (getrandom(&part, sizeof(part), 0) != (ssize_t)sizeof(part))
+		return err_sys(e, errno ? errno : EIO, "getrandom");
+	j->tmp = str_printf("%s.nczarrfs-%016" PRIx64, j->out, part);
+	return j->tmp ? 0 : err_nomem(e);
+}
+
+/* refuse_nested - in Parquet, the keys of chunks have the form 0.0, which readers compute. */
+static int refuse_nested(const struct refs_job *j, struct err *e)
+{
+	return j->setup->cfg->nested
+		       ? err_set(e, -EINVAL,
+				 "Parquet files support dimension_separator=. only: leave it "
+				 "out, or write JSON")
+		       : 0;
 }
 
 /* settle_out - choose the kind of references and the output path. *ret_real: out without links;
@@ -315,10 +419,10 @@ static int settle_out(struct refs_job *j, char **ret_real, struct err *e)
 	const bool table = j->setup->cfg->refs.table;
 	struct stat st;
 	bool there;
-	int rc = 0;
+	int rc = table ? refuse_nested(j, e) : 0;
 
-	if (!out || strcmp(out, "-") == 0)
-		return 0;
+	if (rc < 0 || !out || strcmp(out, "-") == 0)
+		return rc;
 	j->out = out;
 	there = stat(out, &st) == 0;
 	if (!there && lstat(out, &st) == 0)
@@ -334,19 +438,20 @@ static int settle_out(struct refs_job *j, char **ret_real, struct err *e)
 			   (ending_of(out) != ENDING_JSON && there && S_ISDIR(st.st_mode)));
 	if (there && S_ISDIR(st.st_mode) && !j->parquet)
 		return err_set(e, -EISDIR, "'%s' is a directory", out);
+	if (j->parquet && (rc = refuse_nested(j, e)) < 0)
+		return rc;
 	if (there)
 		rc = may_replace(j, &st, e);
 	if (rc < 0 || j->stream)
 		return rc;
 	if (there && (*ret_real = realpath(out, NULL)))
 		j->out = *ret_real; /* the target of a link is replaced, and not the link */
-	return asprintf(&j->tmp, "%s.nczarrfs-%ld", j->out, (long)getpid()) < 0 ? err_nomem(e)
-										: 0;
+	return name_tmp(j, e);
 }
 
-int fs_refs(const struct app *setup, const struct fs_refs_table *table)
+int fs_refs(const struct app *setup)
 {
-	struct refs_job j = {.setup = setup, .table = table};
+	struct refs_job j = {.setup = setup};
 	auto_free char *real = NULL;
 	struct err e = ERR_INIT;
 	int status;

@@ -7,17 +7,20 @@
 
 #include "fusefs/cmd/progress.h"
 #include "fusefs/cmd/refs/refs.h"
+#include "nczarr/nczarr.h"
 
 struct refs_job {
 	const struct app *setup;
-	const struct fs_refs_table *table;
 	const char *out; /* NULL: standard output */
 	bool parquet;
 	bool stream;                 /* out exists and is no regular file: a pipe, a device */
+	bool replaces;               /* out is a reference file, which is replaced */
 	char *tmp;                   /* temporary name next to out; owned */
 	char *address;               /* that the references begin with; owned */
 	bool several;                /* the source is a directory of datasets */
-	uint64_t datasets, left_out; /* of a directory: written, and skipped as unsupported */
+	/* of a directory: datasets that were written, and that were left out; files and directories
+	 * that could not be read, which may be or have datasets */
+	uint64_t datasets, left_out, unreadable;
 };
 
 /* refs_open_output, refs_close_output - begin the output, under the temporary name; complete it and
@@ -26,6 +29,13 @@ int refs_open_output(const struct refs_job *j, struct refs_set **ret, int *ret_f
 		     struct err *e) NZ_MUST_USE;
 int refs_close_output(const struct refs_job *j, struct refs_set *set, int fd,
 		      struct err *e) NZ_MUST_USE;
+
+/* refs_options_of - options for a dataset that readers find at `address`, which is borrowed. */
+struct refs_options refs_options_of(const struct refs_job *j, const char *address);
+
+/* refs_unchanged - the result of writing the references of a source, rc, or -ESTALE if the source
+ * changed since it was opened, so that they may be of two states. */
+int refs_unchanged(struct source *s, int rc, struct err *e) NZ_MUST_USE;
 
 /* refs_threads - threads that open files: twice the processors, as one waits while the process of
  * its library works. */

@@ -36,8 +36,10 @@ def make_classic(path):
 
 def make_archive(top):
     """Datasets of all kinds, and files that are none. Returns the native files by their group."""
-    for d in ("", "/2020", "/2020/deep er", "/2021"):
+    for d in ("", "/2020", "/2020/deep er", "/2021", "/empty", "/notes", "/2020/none"):
         os.mkdir(top + d)
+    with open(top + "/notes/a.txt", "w") as f:
+        f.write("none")
     native = {}
     for i, name in enumerate(("b.h5", "2020/a.nc", "2020/deep er/ä b.nc", "2021/a.nc")):
         make_h5(f"{top}/{name}", i)
@@ -88,7 +90,8 @@ def test_groups(t):
     js, pq = t.path("all.json"), t.path("all.parq")
     out = refs(t, "--json", top, js)
     assert json.loads(out) == {"source": top, "references": js, "format": "json",
-                               "datasets": len(DATASETS), "left_out": 0}, out
+                               "datasets": len(DATASETS), "left_out": 0,
+                               "unreadable": 0}, out
     assert f"references to {len(DATASETS)} datasets of {top}" in refs(t, top, pq)
     for store in (from_json(js), from_parquet(pq)):
         groups = sorted(k[:-7].rstrip("/") for k in store if k.endswith(".zgroup"))
@@ -184,6 +187,21 @@ def test_unreadable(t):
          fails="no dataset is left")
     refs(t, t.path("bare"), t.path("none.json"), fails="no datasets found")
     assert not os.path.exists(t.path("none.json"))
+
+
+def test_unreadable_directory(t):
+    """It may have datasets: it is counted, and an error unless it may be left out."""
+    top, js = t.path("data"), t.path("a.json")
+    os.makedirs(top + "/d" * 101)  # deeper than is followed, also for root
+    make_h5(top + "/good.h5", 1)
+    err = refs(t, top, js, fails="no references are written, because 1 files or directories")
+    assert "unsupported=skip" in err and not os.path.exists(js), err
+    assert "(1 files or directories could not be read)" in refs(
+        t, "-o", "unsupported=skip", top, js)
+    status, out, err = t.run(t.binary, "refs", "--json", "-o", "unsupported=skip", top, js)
+    got = json.loads(out)
+    assert (status, got["datasets"], got["left_out"], got["unreadable"]) == (0, 1, 0, 1), out
+    assert err.count("/d/d': too many levels") == 1, err
 
 
 def test_addresses(t):

@@ -10,6 +10,7 @@ import subprocess
 
 import h5py
 import numpy as np
+import zarr
 
 from cases.remote.test_refs import each_array, make_h5 as make_one, refs
 from cases.remote.test_refs_dir import DATASETS, make_archive, make_late
@@ -56,6 +57,47 @@ def test_one(t):
     assert refs_ == {f"{r['variable']}/{r['chunk']}":
                      "base64:" + base64.b64encode(r["data"]).decode() if r["data"] is not None
                      else [r["url"], r["offset"], r["length"]] for r in rows}
+
+
+def test_documented_function(t):
+    """It decodes every kind of type and chunk that a table has: compound types, strings, a scalar,
+    edges, an array in Fortran order."""
+    inner = np.dtype([("x", "<i2"), ("y", "<f8", (2, 3))])
+    compound = np.zeros(7, np.dtype([("a", "<i4"), ("b", inner), ("c", "S3")]))
+    compound["a"] = np.arange(7)
+    compound["b"]["x"] = np.arange(7) * 2
+    compound["b"]["y"] = np.arange(42).reshape(7, 2, 3)
+    compound["c"] = [b"ab", b"", b"xyz"] * 2 + [b"q"]
+    rng = np.random.default_rng(4)
+    want = {"compound": compound, "one": compound[3],
+            "edges": rng.integers(0, 9, (7, 5, 3)).astype(">i4"),
+            "fixed": np.array([b"ab", b"c", b"def", b""]), "scalar": np.float32(2.5),
+            "flags": rng.random(9) > 0.5}
+    with h5py.File(t.path("a.h5"), "w") as f:
+        f.create_dataset("compound", data=compound, chunks=(4,), compression="gzip")
+        f.create_dataset("one", data=compound[3])
+        f.create_dataset("edges", data=want["edges"], chunks=(4, 2, 3), shuffle=True,
+                         compression="gzip")
+        f.create_dataset("fixed", data=want["fixed"], chunks=(3,))
+        f.create_dataset("scalar", data=want["scalar"])
+        f.create_dataset("flags", data=want["flags"], chunks=(4,))
+        f.create_dataset("strings", data=["a", "bcd", "", "h\u00e4"], chunks=(3,),
+                         dtype=h5py.string_dtype())
+    refs(t, "--table", "--inline", t.path("a.h5"), t.path("a.parquet"))
+    found = chunk_table.variables(rows_of(t.path("a.parquet")))
+    assert list(found["", "strings"]) == ["a", "bcd", "", "h\u00e4"]
+    for name, values in want.items():
+        assert np.array_equal(found["", name], values), name
+    assert len(found) == len(want) + 1
+    root = zarr.open_group(t.path("a.zarr"), "w")
+    root.create_dataset("f", data=want["edges"], chunks=(4, 2, 3), order="F")
+    root.create_dataset("d", data=compound, chunks=(5,))
+    root.create_dataset("o", data=np.array(["a", "bcd", ""], object), dtype=str, chunks=(2,))
+    refs(t, "--table", "--inline", t.path("a.zarr"), t.path("b.parquet"))
+    found = chunk_table.variables(rows_of(t.path("b.parquet")))
+    assert np.array_equal(found["", "f"], want["edges"])
+    assert np.array_equal(found["", "d"], compound)
+    assert list(found["", "o"]) == ["a", "bcd", ""]
 
 
 def test_directory(t):
