@@ -25,6 +25,7 @@
 #include "fusefs/cmd/refs/refs_int.h"
 #include "fusefs/mirror/view.h"
 #include "translate/concat/concat.h"
+#include "translate/rechunk/rechunk.h"
 
 #define HEAD_BYTES 4096 /* of an existing file */
 
@@ -168,7 +169,7 @@ static int refs_one(const struct refs_job *j, struct err *e)
 	if (rc < 0)
 		return rc;
 	fs_rules_warn(j->setup->rules, cfg, &d.source->ds, NULL);
-	d.files = concat_files(d.source);
+	d.files = concat_files(rechunk_inner(d.source));
 	d.threads = refs_threads(cfg);
 	d.window = cfg->open_datasets / 2;
 	rc = refs_open_output(j, &shown.set, &fd, e);

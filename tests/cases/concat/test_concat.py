@@ -761,3 +761,21 @@ def test_section(t):
     assert status == 0, err
     status, _, err = t.run(t.binary, "umount", "--config", conf, "year")
     assert status == 0, err
+
+
+def test_counted_once(t):
+    """A chunk that is assembled from those of several files is one chunk read from the mount."""
+    d = folder(t)
+    for k in range(3):
+        write(f"{d}/f{k}.nc", 3 * k, 3, chunks=(2, 5))
+
+    def read(mnt):
+        for k in range(5):
+            with open(f"{mnt}/v/{k}.0", "rb") as f:
+                assert len(f.read()) == 40
+
+    with t.mount(d + "/*.nc", "concat=time", "concat_index=none") as m:
+        t.call(read, m.path)
+        status, out, err = t.run(t.binary, "status", "--json", m.path)
+        assert status == 0, err
+        assert sum(json.loads(out)["chunks"].values()) == 5, out
