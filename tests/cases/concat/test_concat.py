@@ -779,3 +779,37 @@ def test_counted_once(t):
         status, out, err = t.run(t.binary, "status", "--json", m.path)
         assert status == 0, err
         assert sum(json.loads(out)["chunks"].values()) == 5, out
+
+
+def test_changed_store(t):
+    """A Zarr store among many that changes where it is, and that nothing in the folder tells of.
+    SEMANTICS J4"""
+    d = folder(t)
+    for k in range(4):
+        write(t.path("x.nc"), 4 * k, 4)
+        status, _, err = t.run(t.binary, "convert", t.path("x.nc"), f"{d}/f{k}.zarr")
+        assert status == 0, err
+        os.remove(f"{d}/f{k}.zarr/.zmetadata")
+
+    def script(mnt):
+        [name] = os.listdir(mnt)
+        with h5py.File(f"{mnt}/{name}") as f:
+            assert f["v"].shape == (16, 5)
+        for k in (2, 0):
+            g = zarr.open_group(f"{d}/f{k}.zarr", "r+")
+            g["v"].attrs["comment"] = f"new in {k}"
+            if k == 2:
+                g["time"].append(np.array([11.25, 11.5]))
+                g["v"].append(np.full((2, 5), 7, "f4"))
+
+            def look():
+                try:
+                    with h5py.File(f"{mnt}/{name}") as f:
+                        return (f["v"].shape == (18, 5) and (f["v"][12:14] == 7).all() and
+                                (k == 2 or f["v"].attrs.get("comment") == b"new in 0"))
+                except OSError:  # of the former state
+                    return False
+            eventually(look)
+
+    with t.mount(d + "/*.zarr", "concat=time", "concat_index=none") as m:
+        t.call(script, m.path, timeout=LIMIT)
