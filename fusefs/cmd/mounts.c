@@ -113,9 +113,14 @@ struct leaving {
 	int bad; /* number of mounts with data that is not in the dataset */
 };
 
-/* try_off - unmount; true on success, otherwise errno has the reason. */
+/* try_off - unmount; true on success, otherwise errno has the reason. ESTALE: our mount is not the
+ * one on its mountpoint any more, and the one that is there is not touched. */
 static bool try_off(const struct mounted *m)
 {
+	if (fs_mount_id(m->dir) != m->id) {
+		errno = ESTALE;
+		return false;
+	}
 	if (umount2(m->dir, 0) == 0)
 		return true;
 	if (errno != EPERM || geteuid() == 0)
@@ -134,6 +139,10 @@ static void say_why_not(const struct mounted *m, int error)
 		log_error("'%s': could not be unmounted: it is in use (to see by which "
 			  "processes: fuser -vm '%s'), or belongs to another user",
 			  m->dir, m->dir);
+	} else if (error == ESTALE) {
+		log_error("'%s': not unmounted: it is not mounted any more, or another mount "
+			  "covers it (see nczarrfs list)",
+			  m->dir);
 	} else if (error == EBUSY) {
 		log_error("'%s': still in use; to see by which processes: fuser -vm "
 			  "'%s'", m->dir, m->dir);
@@ -215,7 +224,8 @@ static bool take_off_for_good(const struct mounted *m, struct leaving *l)
 	return true;
 }
 
-/* umount_one - what: the name of a section, or a mountpoint. Returns true on success. */
+/* umount_one - what: the name of a section, or a mountpoint. list: the present mounts. Returns
+ * true on success. */
 static bool umount_one(const struct cfg *cfg, const struct mounted *list, size_t n,
 		       const char *what, struct leaving *l)
 {
@@ -265,8 +275,16 @@ int mounts_umount(const struct app *setup)
 		log_error("not enough memory");
 		return 1;
 	}
-	for (size_t i = 0; i < cfg->n_more; i++)
-		bad += !umount_one(cfg, list, n, cfg->more[i], &l);
+	for (size_t i = 0; i < cfg->n_more; i++) {
+		struct mounted *now = NULL;
+		size_t n_now = 0;
+		const bool known = mounted_list(&now, &n_now, &e) == 0;
+
+		if (!known)
+			log_error("%s", e.msg);
+		bad += !known || !umount_one(cfg, now, n_now, cfg->more[i], &l);
+		mounted_free(now, n_now);
+	}
 	for (size_t i = n; cfg->all && i-- > 0;) /* later mounts lie on top of earlier ones */
 		if (geteuid() == 0 || list[i].user == geteuid())
 			bad += !take_off_for_good(&list[i], &l);

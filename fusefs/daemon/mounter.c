@@ -5,6 +5,7 @@
  * The other end may be controlled by a hostile file. It can only get the mount that the user
  * requested, once, and its unmounting. */
 #include "fusefs/daemon/mounter.h"
+#include "fusefs/cmd/mounts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -97,9 +98,18 @@ bool mounter_ask_fusermount(const char *dir, uint64_t id)
 	return fs_mount_id(dir) != id;
 }
 
+/* is_another - true if a mount with the id of one whose server ended is another mount: the kernel
+ * uses an id again. */
+static bool is_another(const char *dir)
+{
+	const enum mounted_state state = mounted_ask(dir);
+
+	return state == MOUNTED_LIVE || state == MOUNTED_FOREIGN;
+}
+
 bool mounter_remove(const char *dir, uint64_t id)
 {
-	if (id && fs_mount_id(dir) != id)
+	if (id && (fs_mount_id(dir) != id || is_another(dir)))
 		return true;
 	if (umount2(dir, MNT_FORCE | MNT_DETACH) < 0 && geteuid() != 0)
 		run_fusermount(dir, true);

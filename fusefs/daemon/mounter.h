@@ -51,8 +51,8 @@ int mounter_mount(int sock, bool writes, int *ret_fd, char text[MOUNTER_TEXT_MAX
  * is detached from its mountpoint. gone: another program has unmounted it. */
 void mounter_unmount(int sock, bool gone);
 
-/* mounter_remove - unmount dir if our mount there still has this id (0: unknown), by umount2, or
- * for users by fusermount3. Returns true if it is unmounted. */
+/* mounter_remove - unmount dir if our mount there still has this id (0: unknown) and no server that
+ * answers, by umount2, or for users by fusermount3. Returns true if it is unmounted. */
 bool mounter_remove(const char *dir, uint64_t id);
 
 /* mounter_ask_fusermount - unmount with fusermount3, as umount(8) does: fails if the mount is in

@@ -99,7 +99,7 @@ int cfg_settle_serve(struct cfg *cfg, struct err *e)
 int cfg_settle_convert(struct cfg *cfg, struct err *e)
 {
 	const char *kind = cfg->view == CFG_VIEW_CLASSIC ? "classic netCDF" : "netCDF-4";
-	const bool remote = url_is(cfg->out),
+	const bool remote = url_is(cfg->out), by_name = cfg->view == CFG_VIEW_AUTO,
 		   tree = cfg_from_at(cfg, "zarr_format") >= CFG_AT_NAMED ||
 			  cfg_from_at(cfg, "shards") >= CFG_AT_NAMED ||
 			  cfg_from_at(cfg, "mode") >= CFG_AT_NAMED;
@@ -112,7 +112,7 @@ int cfg_settle_convert(struct cfg *cfg, struct err *e)
 		return err_set(e, -EINVAL,
 			       "convert: chunks= is for data that is written into a mount: for a "
 			       "copy in other chunks use rechunk=");
-	if (cfg->view == CFG_VIEW_AUTO)
+	if (by_name)
 		cfg->view = ending_is_netcdf4(ending_of(cfg->out)) && !remote ? CFG_VIEW_NC
 									      : CFG_VIEW_ZARR;
 	if (cfg->view != CFG_VIEW_ZARR && remote)
@@ -122,6 +122,11 @@ int cfg_settle_convert(struct cfg *cfg, struct err *e)
 			       kind);
 	if (remote && remote_file(cfg->out, e) < 0)
 		return e ? e->code : -EINVAL;
+	if (cfg->view != CFG_VIEW_ZARR && tree && !by_name)
+		return err_set(e, -EINVAL,
+			       "convert: zarr_format, shards and mode are for Zarr stores, but "
+			       "with view=%s the copy is a %s file: leave out one of them",
+			       cfg->view == CFG_VIEW_CLASSIC ? "classic" : "nc", kind);
 	if (cfg->view != CFG_VIEW_ZARR && tree)
 		return err_set(
 			e, -EINVAL,

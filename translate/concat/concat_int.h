@@ -159,7 +159,7 @@ struct concat_array {
 	uint8_t *values;        /* coord: of the whole array; owned */
 };
 
-/* concat_open_member - a member that is open. */
+/* concat_opened - a member that is open. */
 struct concat_opened {
 	struct source *source;
 	struct plan *plans;

@@ -74,7 +74,8 @@ static int members_map(struct concat *j, const struct concat_member *m, struct c
 int concat_io(const struct concat *j, struct source *s, uint32_t only, uint64_t cache_bytes,
 	      struct plan **ret_plans, struct chunkio **ret, struct err *e)
 {
-	const struct chunkio_options opts = {.cache_bytes = cache_bytes, .shared = j->shared};
+	const struct chunkio_options opts = {
+		.cache_bytes = cache_bytes, .shared = j->shared, .uncounted = true};
 	struct plan *plans = alloc_array(s->ds.n_arrays, sizeof(*plans));
 
 	*ret_plans = plans;

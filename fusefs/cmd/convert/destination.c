@@ -127,6 +127,11 @@ static int right_name(const struct cfg *cfg, struct err *e)
 			       "'%s': cannot write a copy with this ending, that of classic "
 			       "netCDF, without view=classic: add it, or use .nc",
 			       cfg->out);
+	if (cfg->view != CFG_VIEW_ZARR && ending == ENDING_TREE)
+		return err_set(e, -EINVAL,
+			       "'%s': the name is that of a Zarr store, but the copy is a netCDF "
+			       "file: use .nc, or view=zarr",
+			       cfg->out);
 	if (known_as(cfg->out) || (cfg->view != CFG_VIEW_ZARR && ending == ENDING_ZIP))
 		return err_set(e, -EINVAL,
 			       "'%s': cannot write a copy with this ending: use .zarr, .zip or "

@@ -26,6 +26,7 @@
 #include "fusefs/cmd/refs/refs_int.h"
 #include "fusefs/mirror/view.h"
 #include "translate/concat/concat.h"
+#include "translate/rechunk/rechunk.h"
 
 #define HEAD_BYTES 4096 /* of an existing file */
 #define INLINE_MAX ((uint64_t)64 << 20) /* bytes of a chunk that is embedded */
@@ -184,7 +185,7 @@ int refs_unchanged(struct source *s, int rc, struct err *e)
 {
 	struct err why = ERR_INIT;
 
-	for (uint32_t at = 0; rc == 0 && at < concat_files(s); at += CONCAT_FILES_POLLED)
+	for (uint32_t at = 0; rc == 0 && at < concat_files(rechunk_inner(s)); at += CONCAT_FILES_POLLED)
 		if (source_poll(s, &why) == -ESTALE)
 			rc = err_set(e, -ESTALE, "%s", why.msg);
 	if (rc != -ESTALE)

@@ -313,6 +313,10 @@ def test_help_of_commands(t):
                 continue
             code, _, err = t.run(t.binary, "--no-config", "--print-config", *args)
             assert code == 0, (line, err)
+    out = t.run(t.binary, "refs", "--help")[1]
+    assert "--rechunk" in out
+    for option in "--classic-format", "--chunk-key-encoding", "--page-cache", "--noxattr":
+        assert option not in out, f"refs rejects or ignores {option}"
     code, out, err = t.run(t.binary, "help", "convrt")
     assert code == 2 and "did you mean nczarrfs help convert?" in err, err
 

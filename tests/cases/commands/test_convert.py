@@ -196,6 +196,11 @@ def test_refused(t):
         convert(t, source, t.path(name), fails="cannot write a copy with this ending: use .zarr")
     convert(t, source, "-", fails="cannot write a copy to standard output")
     convert(t, "-o", "view=nc", source, t.path("c.zip"), fails="with this ending")
+    for view in "nc", "classic":
+        convert(t, "-o", "view=" + view, source, t.path("c.zarr"),
+                fails="but the copy is a netCDF file: use .nc, or view=zarr")
+        convert(t, "-o", f"view={view},zarr_format=3", source, t.path("c"), code=2,
+                fails=f"with view={view} the copy is a ")
     os.mkfifo(t.path("pipe"))
     convert(t, "--force", source, t.path("pipe"), fails="neither a file nor a directory")
     with h5py.File(source) as f:

@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import socket
-import time
 from urllib.parse import unquote
 
 import h5py
@@ -329,7 +328,11 @@ def test_changed_concat(t):
                  "-o", "concat_index=" + t.path("i.idx")) as s:
         assert shape(s) == 8
         tag = s.get("/data/v/0")["ETag"]
-        time.sleep(3)  # the source is checked once a second
+        # the second look after a file that cannot be joined is the one that says so
+        with open(t.path("d/bad.nc"), "w") as f:
+            f.write("no dataset\n")
+        eventually(lambda: "cannot be joined" in s.messages(), 60 * t.slow, s.messages)
+        os.remove(t.path("d/bad.nc"))
         assert "changed" not in s.messages() and s.get("/data/v/0")["ETag"] == tag, s.messages()
         write("f2.nc", 8)
         eventually(lambda: shape(s) == 12, 60 * t.slow, s.messages)

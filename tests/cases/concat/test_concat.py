@@ -761,3 +761,55 @@ def test_section(t):
     assert status == 0, err
     status, _, err = t.run(t.binary, "umount", "--config", conf, "year")
     assert status == 0, err
+
+
+def test_counted_once(t):
+    """A chunk that is assembled from those of several files is one chunk read from the mount."""
+    d = folder(t)
+    for k in range(3):
+        write(f"{d}/f{k}.nc", 3 * k, 3, chunks=(2, 5))
+
+    def read(mnt):
+        for k in range(5):
+            with open(f"{mnt}/v/{k}.0", "rb") as f:
+                assert len(f.read()) == 40
+
+    with t.mount(d + "/*.nc", "concat=time", "concat_index=none") as m:
+        t.call(read, m.path)
+        status, out, err = t.run(t.binary, "status", "--json", m.path)
+        assert status == 0, err
+        assert sum(json.loads(out)["chunks"].values()) == 5, out
+
+
+def test_changed_store(t):
+    """A Zarr store among many that changes where it is, and that nothing in the folder tells of.
+    SEMANTICS J4"""
+    d = folder(t)
+    for k in range(4):
+        write(t.path("x.nc"), 4 * k, 4)
+        status, _, err = t.run(t.binary, "convert", t.path("x.nc"), f"{d}/f{k}.zarr")
+        assert status == 0, err
+        os.remove(f"{d}/f{k}.zarr/.zmetadata")
+
+    def script(mnt):
+        [name] = os.listdir(mnt)
+        with h5py.File(f"{mnt}/{name}") as f:
+            assert f["v"].shape == (16, 5)
+        for k in (2, 0):
+            g = zarr.open_group(f"{d}/f{k}.zarr", "r+")
+            g["v"].attrs["comment"] = f"new in {k}"
+            if k == 2:
+                g["time"].append(np.array([11.25, 11.5]))
+                g["v"].append(np.full((2, 5), 7, "f4"))
+
+            def look():
+                try:
+                    with h5py.File(f"{mnt}/{name}") as f:
+                        return (f["v"].shape == (18, 5) and (f["v"][12:14] == 7).all() and
+                                (k == 2 or f["v"].attrs.get("comment") == b"new in 0"))
+                except OSError:  # of the former state
+                    return False
+            eventually(look)
+
+    with t.mount(d + "/*.zarr", "concat=time", "concat_index=none") as m:
+        t.call(script, m.path, timeout=LIMIT)

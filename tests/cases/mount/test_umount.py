@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 
 from lib import mounts, users
+from lib.context import Skip
 
 WRITE = "import zarr; zarr.open_group({!r}, 'r+')['v'][:] = {}"
 KEPT = "'{}': some writes are not in the dataset"
@@ -110,6 +111,47 @@ def test_of_a_mount_of_a_mount(t):
             pids = server_of(t, above.path) + server_of(t, below.path)
             assert umount(t, above.path, below.path) == ""
             assert not any(mounts.alive(p) for p in pids), pids
+
+
+def test_only_the_mount_that_is_meant(t):
+    """A name that is given twice is unmounted once, and not what lies below it."""
+    source = t.path("a.nc")
+    make(source)
+    os.mkdir(t.path("mnt"))
+    script = """mount -t tmpfs none "$M" && nczarrfs --no-config "$S" "$M" &&
+                nczarrfs --no-config umount "$M" "$M"; echo $?
+                grep -c " $M .*tmpfs" /proc/self/mountinfo"""
+    status, out, err = t.run("unshare", "-m", "--propagation", "private", "sh", "-c",
+                             script.replace("nczarrfs", f"'{t.binary}'", 2),
+                             env={"S": source, "M": t.path("mnt")}, timeout=60)
+    if "unshare" in err:
+        raise Skip("no mount namespaces here")
+    assert status == 0 and out.split()[-2:] == ["1", "1"], (out, err)
+    assert "not an nczarrfs mountpoint" in err, err
+
+
+def test_after_a_mount_that_was_replaced(t):
+    """The processes of a mount that was unmounted leave the next mount on its mountpoint alone, to
+    which the kernel may give the same id."""
+    source = t.path("a.nc")
+    make(source)
+    old = t.mount(source)
+    old.ended = True
+    with old:
+        server, supervisor = server_of(t, old.path)
+        os.kill(server, signal.SIGSTOP)
+        try:
+            status, _, err = t.run("umount", "-l", old.path)
+            if status:
+                raise Skip("umount -l: " + err)
+            assert t.run(t.binary, "--no-config", source, old.path)[0] == 0
+        finally:
+            os.kill(server, signal.SIGKILL)
+        assert mounts.wait_gone([server, supervisor], 20)
+        assert mounts.is_mounted(old.path)
+        expect_mounted = server_of(t, old.path)
+        assert expect_mounted[0] != server
+        umount(t, old.path)
 
 
 def test_of_one_that_does_not_end(t):

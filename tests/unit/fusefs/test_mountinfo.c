@@ -30,7 +30,7 @@ static void test_addresses(void **state)
 
 static void test_paths(void **state)
 {
-	char dir[] = "/tmp/mounted-XXXXXX", a[64], b[64], link[64], other[80];
+	char dir[] = "/tmp/mounted-XXXXXX", a[64], b[64], link[64], other[96];
 
 	(void)state;
 	assert_non_null(mkdtemp(dir));

@@ -75,7 +75,7 @@ static int teardown(void **state)
 
 static const char *minus(int code)
 {
-	static char text[4][8];
+	static char text[4][12];
 	static int next;
 	char *p = text[next++ % 4];
 
