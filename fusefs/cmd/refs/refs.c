@@ -183,9 +183,10 @@ struct refs_options refs_options_of(const struct refs_job *j, const char *addres
 
 int refs_unchanged(struct source *s, int rc, struct err *e)
 {
+	const uint32_t files = concat_files(rechunk_inner(s));
 	struct err why = ERR_INIT;
 
-	for (uint32_t at = 0; rc == 0 && at < concat_files(rechunk_inner(s)); at += CONCAT_FILES_POLLED)
+	for (uint32_t at = 0; rc == 0 && at < files; at += CONCAT_FILES_POLLED)
 		if (source_poll(s, &why) == -ESTALE)
 			rc = err_set(e, -ESTALE, "%s", why.msg);
 	if (rc != -ESTALE)
