@@ -59,7 +59,8 @@ struct app {
 	int (*prepare)(struct err *e);
 };
 
-/* app_prepare - call prepare, unless it was called in this process. */
+/* app_prepare - call prepare, unless it was called in this process, and decode in other processes
+ * from now on if cfg says so. */
 int app_prepare(const struct app *setup, struct err *e) NZ_MUST_USE;
 
 /* fs_source_options - the options of cfg that apply to sources. */

@@ -46,7 +46,14 @@ void fs_source_options(const struct cfg *cfg, struct source_options *ret)
 
 int app_prepare(const struct app *setup, struct err *e)
 {
-	return setup->prepare && !child_prepared() ? setup->prepare(e) : 0;
+	int rc;
+
+	if (!setup->prepare || child_prepared())
+		return 0;
+	rc = setup->prepare(e);
+	if (rc == 0 && setup->cfg->sandbox_codecs)
+		codec_isolate(0);
+	return rc;
 }
 
 static struct view_request want_of(const struct app *setup)
@@ -266,8 +273,6 @@ int fs_open_served(struct fs *fs, const struct app *setup, struct err *e)
 
 	fs_rw_prepare(setup);
 	rc = app_prepare(setup, e);
-	if (rc == 0 && cfg->sandbox_codecs)
-		codec_isolate(0);
 	fs->setup = setup;
 	if (rc == 0 && cfg->concat && !(fs->folder = concat_folder(cfg->source)))
 		rc = err_nomem(e);

@@ -16,7 +16,6 @@
 #include "base/process/child.h"
 #include "base/observe/log.h"
 #include "base/os/lock.h"
-#include "codecs/isolate/decoder.h"
 #include "fusefs/cmd/check/check_int.h"
 #include "fusefs/cmd/commands.h"
 #include "fusefs/cmd/each.h"
@@ -132,8 +131,6 @@ static int check_prepare(struct check_run_s *r, struct err *rest, struct err *e)
 		rc = app_prepare(setup, e);
 	if (rc == 0)
 		rc = look_for_rest(r, e);
-	if (rc == 0 && setup->cfg->sandbox_codecs)
-		codec_isolate(0);
 	if (rc == 0)
 		rc = check_open_source(r, rest, e);
 	if (rc == 0)

@@ -20,7 +20,6 @@
 #include "base/os/lock.h"
 #include "base/core/str.h"
 #include "base/os/url.h"
-#include "codecs/isolate/decoder.h"
 #include "fusefs/cmd/check/check.h"
 #include "fusefs/cmd/commands.h"
 #include "fusefs/cmd/convert/convert_int.h"
@@ -170,8 +169,6 @@ static int convert_prepare(struct convert_run *r, struct err *e)
 	/* before threads start: the process that forks others */
 	if (rc == 0)
 		rc = app_prepare(r->setup, e);
-	if (rc == 0 && cfg->sandbox_codecs)
-		codec_isolate(0);
 	if (rc == 0)
 		rc = open_out(c, e); /* errors of the destination come before any data is read */
 	if (rc == 0)

@@ -12,7 +12,6 @@
 
 #include "base/observe/log.h"
 #include "base/os/url.h"
-#include "codecs/isolate/decoder.h"
 #include "fusefs/app/dataset_list.h"
 #include "fusefs/app/workers.h"
 #include "fusefs/cmd/refs/refs_int.h"
@@ -263,8 +262,6 @@ static int refs_dir_find(struct refs_dir *d, struct err *e)
 		    strncmp(d->job->address, "https://", 8) == 0;
 	/* threads open the datasets: the process that forks has to exist before them */
 	rc = app_prepare(setup, e);
-	if (rc == 0 && cfg->sandbox_codecs)
-		codec_isolate(0);
 	if (rc == 0)
 		rc = dataset_list_find(setup, cfg->source, leave_out, d, &d->list, e);
 	if (rc == 0 && d->list.missed && !cfg->hide_bad)
