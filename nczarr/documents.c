@@ -21,25 +21,32 @@ static const struct {
 static const char *const names_v2[] = {".zgroup", ".zarray", ".zattrs", ".zmetadata", NULL};
 static const char *const names_v3[] = {"zarr.json", NULL};
 
-static const struct zr_format formats[] = {
-	{.version = 2,
-	 .plans = PLAN_ZARR2,
-	 .root = {3, {ZR_DOC_ZGROUP, ZR_DOC_GROUP_ATTRS, ZR_DOC_ZMETADATA}},
-	 .group = {2, {ZR_DOC_ZGROUP, ZR_DOC_GROUP_ATTRS}},
-	 .array = {2, {ZR_DOC_ZARRAY, ZR_DOC_ARRAY_ATTRS}},
-	 .reserved = names_v2},
-	{.version = 3,
-	 .plans = PLAN_ZARR3,
-	 .states_fill = true,
-	 .root = {1, {ZR_DOC_ROOT_JSON}},
-	 .group = {1, {ZR_DOC_GROUP_JSON}},
-	 .array = {1, {ZR_DOC_ARRAY_JSON}},
-	 .reserved = names_v3},
+#define V2(...)                                                                                \
+	{.version = 2,                                                                         \
+	 .plans = PLAN_ZARR2,                                                                  \
+	 .root = {__VA_ARGS__},                                                                \
+	 .group = {2, {ZR_DOC_ZGROUP, ZR_DOC_GROUP_ATTRS}},                                    \
+	 .array = {2, {ZR_DOC_ZARRAY, ZR_DOC_ARRAY_ATTRS}},                                    \
+	 .reserved = names_v2}
+#define V3(root_doc)                                                                           \
+	{.version = 3,                                                                         \
+	 .plans = PLAN_ZARR3,                                                                  \
+	 .states_fill = true,                                                                  \
+	 .root = {1, {root_doc}},                                                              \
+	 .group = {1, {ZR_DOC_GROUP_JSON}},                                                    \
+	 .array = {1, {ZR_DOC_ARRAY_JSON}},                                                    \
+	 .reserved = names_v3}
+
+/* By version, and whether the root has consolidated metadata. */
+static const struct zr_format formats[2][2] = {
+	{V2(2, {ZR_DOC_ZGROUP, ZR_DOC_GROUP_ATTRS}),
+	 V2(3, {ZR_DOC_ZGROUP, ZR_DOC_GROUP_ATTRS, ZR_DOC_ZMETADATA})},
+	{V3(ZR_DOC_GROUP_JSON), V3(ZR_DOC_ROOT_JSON)},
 };
 
-const struct zr_format *zr_format_of(uint32_t version)
+const struct zr_format *zr_format_of(uint32_t version, bool consolidated)
 {
-	return &formats[version == 3];
+	return &formats[version == 3][consolidated];
 }
 
 const char *zr_doc_file(enum zr_doc doc)

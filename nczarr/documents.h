@@ -35,8 +35,8 @@ struct zr_format {
 	const char *const *reserved;       /* reserved names; NULL ends them */
 };
 
-/* zr_format_of - the row of version 2 or 3. Static. */
-const struct zr_format *zr_format_of(uint32_t version);
+/* zr_format_of - the row of version 2 or 3, with or without consolidated metadata. Static. */
+const struct zr_format *zr_format_of(uint32_t version, bool consolidated);
 
 /* zr_doc_file - file name of a document. */
 const char *zr_doc_file(enum zr_doc doc);

@@ -24,6 +24,7 @@ struct zarr_view_options {
 	bool v2_keys;       /* format 3: chunk_key_encoding "v2", 0/0; else "default", c/0/0 */
 	uint64_t shard_bytes; /* format 3: decoded bytes of one shard; 0: no shards */
 	bool strict_json;   /* NaN and infinities in attributes as strings */
+	bool separate;      /* no consolidated metadata */
 	struct chunkio_options io;
 	uint64_t max_meta_bytes;  /* limit of one metadata document */
 	uint64_t id_limit;        /* limit of the ids; 0: VIEW_ID_LIMIT */

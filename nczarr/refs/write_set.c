@@ -219,7 +219,7 @@ static void part_undo(struct refs_part *p, const struct err *why)
 /* check_group - reject a path that keys cannot express. */
 static int check_group(const char *group, struct err *e)
 {
-	const char *const *reserved = zr_format_of(2)->reserved;
+	const char *const *reserved = zr_format_of(2, true)->reserved;
 	const size_t n = strlen(group);
 
 	if (n >= GROUP_LONG)

@@ -56,7 +56,7 @@ static int create_fill(int dir, struct store *store, const struct zarr_sink_opti
 	const bool hidden = false;
 	struct zr_metadata em = {.ds = &ds,
 				 .hidden_groups = &hidden,
-				 .format = zr_format_of(opts->format),
+				 .format = zr_format_of(opts->format, true),
 				 .mode = opts->mode,
 				 .strict_json = opts->strict_json};
 	int rc;

@@ -288,7 +288,7 @@ static int shown_tables(struct zarr_sink *s, struct err *e)
 				     .hidden_groups = s->hidden,
 				     .hidden_arrays = s->hidden,
 				     .grids = s->grids,
-				     .format = zr_format_of(s->format),
+				     .format = zr_format_of(s->format, true),
 				     .mode = s->mode,
 				     .strict_json = s->opts.strict_json};
 	return 0;

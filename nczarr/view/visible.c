@@ -267,7 +267,7 @@ int zr_visible_init(struct zr_visible *s, const struct dataset *ds,
 	int rc;
 
 	*s = (struct zr_visible){
-		.format = zr_format_of(opts->format),
+		.format = zr_format_of(opts->format, !opts->separate),
 		.keys = {.nested = opts->nested, .lead = opts->format == 3 && !opts->v2_keys},
 	};
 	arena_init(&s->arena, ARENA_MAX);

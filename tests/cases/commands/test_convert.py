@@ -158,6 +158,30 @@ def test_filters(t):
         assert f["lzma"].compression is None and np.array_equal(f["lzma"][()], data)
 
 
+def test_consolidated(t):
+    """A copy without consolidated metadata, in both formats, and as an archive."""
+    source = t.path("s.nc")
+    make_h5(source)
+    for version in 2, 3:
+        for ending in "zarr", "zarr.zip":
+            out = t.path(f"c{version}.{ending}")
+            for option, has in ((), True), (("-o", "consolidated=never"), False):
+                convert(t, "-o", f"zarr_format={version}", *option, "--force", source, out)
+                if ending == "zarr":
+                    names = os.listdir(out)
+                else:
+                    with zipfile.ZipFile(out) as f:
+                        names = f.namelist()
+                if version == 2:
+                    assert (".zmetadata" in names) == has, names
+                elif ending == "zarr":
+                    with open(os.path.join(out, "zarr.json")) as f:
+                        assert ("consolidated_metadata" in json.load(f)) == has
+                if version == 2 and ending == "zarr":
+                    with h5py.File(source) as f:
+                        np.testing.assert_array_equal(zarr.open(out)["v"][...], f["v"][...])
+
+
 def test_refused(t):
     """SEMANTICS K4"""
     source = t.path("a.nc")

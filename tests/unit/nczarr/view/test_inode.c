@@ -20,7 +20,7 @@ static int init_as(struct zr_inodes *ids, const struct dataset *ds, uint32_t for
 		zr_grid_chunks(&ds->arrays[a], &g_grids[a]);
 		g_grids[a].keys = keys;
 	}
-	*ids = (struct zr_inodes){.ds = ds, .format = zr_format_of(format), .grids = g_grids};
+	*ids = (struct zr_inodes){.ds = ds, .format = zr_format_of(format, true), .grids = g_grids};
 	return zr_inodes_init(ids, limit, hidden, NULL);
 }
 

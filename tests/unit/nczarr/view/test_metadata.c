@@ -32,7 +32,7 @@ static struct zr_metadata emit_of(struct source *s, enum zarr_mode mode)
 				    .hidden_groups = hidden_groups,
 				    .hidden_arrays = hidden_arrays,
 				    .grids = grids,
-				    .format = zr_format_of(2),
+				    .format = zr_format_of(2, true),
 				    .mode = mode};
 }
 
