@@ -142,20 +142,25 @@ static int replay_phase(const struct zs_manifest *m, const struct zs_phase *p,
 	return rc ? rc : t->end(t, p->op, e);
 }
 
-/* replay_forget - remove the manifest and then the transaction, after its steps are complete. */
+/* replay_remains - remove what is left of a transaction that has no manifest. */
+static int replay_remains(int dir, struct err *e)
+{
+	if (unlinkat(dir, ZS_CONDITIONS, 0) < 0 && errno != ENOENT)
+		return err_sys(e, errno, "'%s' in the state directory", ZS_CONDITIONS);
+	if (unlinkat(dir, MANIFEST ".new", 0) < 0 && errno != ENOENT)
+		return err_sys(e, errno, "'%s.new' in the state directory", MANIFEST);
+	return zs_remove_tree(dir, "txn", e);
+}
+
+/* replay_forget - remove the manifest and then the transaction, after its steps are complete.
+ * Without its manifest the commit is over: what cannot be removed or synced then is no failure of
+ * the commit. The next transaction removes it. */
 static int replay_forget(int dir, struct err *e)
 {
-	int rc = 0;
-
 	if (unlinkat(dir, MANIFEST, 0) < 0 && errno != ENOENT)
-		rc = err_sys(e, errno, "'%s' in the state directory", MANIFEST);
-	if (rc == 0)
-		rc = io_sync(dir, true, e);
-	if (rc == 0 && unlinkat(dir, ZS_CONDITIONS, 0) < 0 && errno != ENOENT)
-		rc = err_sys(e, errno, "'%s' in the state directory", ZS_CONDITIONS);
-	if (rc == 0 && unlinkat(dir, MANIFEST ".new", 0) < 0 && errno != ENOENT)
-		rc = err_sys(e, errno, "'%s.new' in the state directory", MANIFEST);
-	return rc ? rc : zs_remove_tree(dir, "txn", e);
+		return err_sys(e, errno, "'%s' in the state directory", MANIFEST);
+	(void)(io_sync(dir, true, NULL) || replay_remains(dir, NULL));
+	return 0;
 }
 
 int zs_replay(int dir, struct zs_target *t, struct err *e)
@@ -163,14 +168,14 @@ int zs_replay(int dir, struct zs_target *t, struct err *e)
 	struct zs_manifest m = {.n = 0};
 	int rc = zs_txn_pending(dir, e);
 
-	if (rc > 0) {
-		rc = replay_load(dir, t->magic, &m, e);
-		if (rc == 0)
-			rc = t->begin(t, &m, e);
-		for (size_t i = 0; rc == 0 && i < t->n_phases; i++)
-			rc = replay_phase(&m, &t->phases[i], t, e);
-		free(m.p);
-	}
+	if (rc <= 0)
+		return rc ? rc : replay_remains(dir, e);
+	rc = replay_load(dir, t->magic, &m, e);
+	if (rc == 0)
+		rc = t->begin(t, &m, e);
+	for (size_t i = 0; rc == 0 && i < t->n_phases; i++)
+		rc = replay_phase(&m, &t->phases[i], t, e);
+	free(m.p);
 	return rc ? rc : replay_forget(dir, e);
 }
 
