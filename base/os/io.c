@@ -71,10 +71,13 @@ int io_sync(int fd, bool all, struct err *e)
 	return rc < 0 ? err_sys(e, errno, "fsync") : 0;
 }
 
-void io_start_sync(int fd, uint64_t off, uint64_t n)
+int io_start_sync(int fd, uint64_t off, uint64_t n, struct err *e)
 {
-	if (off <= INT64_MAX && n <= INT64_MAX)
-		(void)sync_file_range(fd, (off_t)off, (off_t)n, SYNC_FILE_RANGE_WRITE);
+	if (off > INT64_MAX || n > INT64_MAX ||
+	    sync_file_range(fd, (off_t)off, (off_t)n, SYNC_FILE_RANGE_WRITE) == 0 ||
+	    errno == EINVAL || errno == ESPIPE || errno == ENOSYS || errno == EPERM)
+		return 0;
+	return err_sys(e, errno, "cannot write to the disk");
 }
 
 int64_t io_racy_ns(int64_t changed)

@@ -17,9 +17,10 @@ int io_pwrite(int fd, const void *p, size_t n, uint64_t off, struct err *e) NZ_M
  * a directory. */
 int io_sync(int fd, bool all, struct err *e) NZ_MUST_USE;
 
-/* io_start_sync - let the disk begin to write these bytes of a file, which io_sync will sync later:
- * it waits for nothing and promises nothing. n = 0: up to the end. */
-void io_start_sync(int fd, uint64_t off, uint64_t n);
+/* io_start_sync - let the disk begin to write these bytes of a file, which io_sync will sync later
+ * through the same descriptor: another one may miss an error. n = 0: up to the end. Returns 0, also
+ * if the file system cannot do it; -EIO, -ENOSPC ... */
+int io_start_sync(int fd, uint64_t off, uint64_t n, struct err *e) NZ_MUST_USE;
 
 /* io_racy_ns - for how many ns a later change may leave a file's times unchanged: file systems take
  * them from a clock that ticks every few milliseconds, and some store whole or even seconds only.

@@ -180,7 +180,7 @@ static int write_tail(struct h5_journal *j, const uint8_t *data, size_t n, uint6
 	if (fstat(j->fd, &j->mine) < 0 && rc == 0)
 		rc = err_sys(e, errno, "stat");
 	if (rc == 0 && off + n >= j->sync_at + SYNC_BYTES) {
-		io_start_sync(j->fd, j->sync_at, off + n - j->sync_at);
+		rc = io_start_sync(j->fd, j->sync_at, off + n - j->sync_at, e);
 		j->sync_at = off + n;
 	}
 	return rc;

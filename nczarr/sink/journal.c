@@ -134,6 +134,8 @@ void zs_txn_close(struct zs_txn *t)
 {
 	bool begun = t->txn >= 0;
 
+	while (t->n_kept > 0)
+		(void)close(t->kept[--t->n_kept]); /* synced, or given up */
 	buf_release(&t->out);
 	shut(&t->sub);
 	shut(&t->manifest);
@@ -167,11 +169,16 @@ int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e)
 	return rc;
 }
 
-void zs_txn_wrote(struct zs_txn *t, int fd, uint64_t n)
+int zs_txn_wrote(struct zs_txn *t, int fd, uint64_t n, struct err *e)
 {
 	t->bytes += n;
-	if (n >= LARGE)
-		io_start_sync(fd, 0, n);
+	if (n < LARGE || t->n_kept == ARRAY_LEN(t->kept))
+		return 0;
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return 0; /* it is written when it is synced */
+	t->kept[t->n_kept++] = fd;
+	return io_start_sync(fd, 0, n, e);
 }
 
 /* ---- the manifest, written ---- */
@@ -233,7 +240,7 @@ int zs_txn_put(struct zs_txn *t, enum zs_op op, const char *key, const uint8_t *
 	if (rc == 0 && n > 0)
 		rc = io_pwrite(fd, p, n, 0, e);
 	if (rc == 0)
-		zs_txn_wrote(t, fd, n);
+		rc = zs_txn_wrote(t, fd, n, e);
 	return rc ? rc : zs_txn_step(t, op, file, key, e);
 }
 
@@ -253,6 +260,10 @@ static int journal_settle(struct zs_txn *t, struct err *e)
 	char path[64];
 	int rc = 0;
 
+	for (size_t i = 0; rc == 0 && i < t->n_kept; i++)
+		rc = io_sync(t->kept[i], true, e);
+	if (rc)
+		return rc;
 	if (t->n_files > FEW && t->bytes / t->n_files < LARGE)
 		return syncfs(t->txn) < 0 ? err_sys(e, errno, "cannot sync the new objects")
 					  : 0;

@@ -129,9 +129,13 @@ static int away(struct replay_dir *r, const struct zs_step *x, struct err *e)
 	rc = replay_parent_of(r, x->key, false, &name);
 	if (rc == 0)
 		r->dirty = true;
+	else if (rc != -ENOENT && rc != -ENOTDIR)
+		return stuck(x, rc, e);
 	done = replay_there(r, to);
-	if (done)
+	if (done) {
+		r->unsynced = true; /* an earlier run may have ended before it was synced */
 		return done < 0 ? stuck(x, done, e) : 0;
+	}
 	if (rc == 0)
 		rc = renameat(r->parent, name, r->dir, to) < 0 ? -errno : 0;
 	/* an object that another program removed is fine */
@@ -153,10 +157,14 @@ static int replay_into(struct replay_dir *r, const struct zs_step *x, struct err
 	r->dirty = true; /* also if an earlier run did it */
 	if (rc == 0 && renameat(r->dir, from, r->parent, name) == 0)
 		return 0;
+	if (rc && rc != -ENOENT && rc != -ENOTDIR)
+		return stuck(x, rc, e);
 	rc = rc ? rc : -errno;
 	waits = replay_there(r, from);
-	if (waits <= 0) /* 0: already done */
+	if (waits <= 0) { /* 0: already done, and perhaps not synced */
+		r->unsynced = true;
 		return waits < 0 ? stuck(x, waits, e) : 0;
+	}
 	if (rc == -ENOENT)
 		rc = replay_parent_of(r, x->key, true, &name);
 	r->dirty = true;
@@ -177,12 +185,28 @@ static int replay_drop(struct replay_dir *r, const struct zs_step *x, struct err
 	return rc == 0 || rc == -ENOENT || rc == -ENOTDIR ? 0 : stuck(x, rc, e);
 }
 
+/* sync_below - sync a directory of the state directory. */
+static int sync_below(const struct replay_dir *r, const char *path, struct err *e)
+{
+	auto_fd int fd = openat(r->dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd < 0)
+		return err_sys(e, errno, "'%s' in the state directory", path);
+	return io_sync(fd, true, e);
+}
+
 static int replay_step(struct zs_target *t, const struct zs_step *x, struct err *e)
 {
 	struct replay_dir *r = replay_dir_of(t);
 
 	switch (x->op) {
 	case ZS_AWAY:
+		if (!r->any && !r->moved) { /* directories are moved into "txn/away" */
+			int rc = sync_below(r, "txn", e);
+
+			if (rc)
+				return rc;
+		}
 		r->any = true;
 		return r->moved ? 0 : away(r, x, e);
 	case ZS_DROP:
@@ -202,16 +226,6 @@ static int replay_sync_all(struct replay_dir *r, struct err *e)
 	if (rc == 0 && r->unsynced && syncfs(r->root) < 0)
 		rc = -errno;
 	return rc ? err_sys(e, -rc, "cannot sync the store") : 0;
-}
-
-/* sync_below - sync a directory of the state directory. */
-static int sync_below(const struct replay_dir *r, const char *path, struct err *e)
-{
-	auto_fd int fd = openat(r->dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-
-	if (fd < 0)
-		return err_sys(e, errno, "'%s' in the state directory", path);
-	return io_sync(fd, true, e);
 }
 
 /* end_of_away - record that all directories were moved away. */

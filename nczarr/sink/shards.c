@@ -223,7 +223,7 @@ static int write_shard(struct zarr_sink *s, const struct zs_part *parts, size_t 
 	if (rc == 0)
 		rc = write_index(&x, e);
 	if (rc == 0)
-		zs_txn_wrote(&s->txn, x.fd, x.at);
+		rc = zs_txn_wrote(&s->txn, x.fd, x.at, e);
 	if (rc == 0) /* a shard without chunks does not exist */
 		rc = zs_txn_step(&s->txn, x.any ? ZS_PUT : ZS_DROP, file, key, e);
 	if (x.fd >= 0)

@@ -38,6 +38,8 @@ struct zs_txn {
 	int manifest;       /* under construction, owned; -1 */
 	uint64_t n_files, n_aways, n_ops;
 	uint64_t bytes;     /* of the new objects */
+	int kept[128];      /* descriptors of large objects that the disk began to write */
+	size_t n_kept;
 	struct buf out;     /* unwritten part of the manifest */
 	uint64_t out_at;
 	uint32_t sum;
@@ -54,7 +56,7 @@ void zs_txn_close(struct zs_txn *t);
 /* zs_txn_new - make an empty file for a new object, for the caller to write: *ret_fd is new. */
 int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e) NZ_MUST_USE;
 /* zs_txn_wrote - call when a new object has its n bytes: the disk begins to write a large one. */
-void zs_txn_wrote(struct zs_txn *t, int fd, uint64_t n);
+int zs_txn_wrote(struct zs_txn *t, int fd, uint64_t n, struct err *e) NZ_MUST_USE;
 /* zs_check_writable - check in advance that an object can be created in a directory of the store;
  * a missing one can be made. */
 int zs_check_writable(const struct zs_txn *t, const char *dir, struct err *e) NZ_MUST_USE;

@@ -292,6 +292,7 @@ static int open_stage(int dir_fd, bool read_only, uint64_t limit, struct stage *
 	s->limit = limit;
 	s->next_generation = 1;
 	(void)pthread_mutex_init(&s->append, NULL); /* cannot fail without attributes */
+	(void)pthread_mutex_init(&s->sync, NULL);
 	(void)pthread_mutex_init(&s->lock, NULL);
 	s->dir_fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	rc = s->dir_fd < 0 ? err_sys(e, errno, "the state directory")
@@ -331,6 +332,7 @@ void stage_close(struct stage *s)
 	index_free(&s->index);
 	if (s->dir_fd >= 0)
 		(void)close(s->dir_fd);
+	(void)pthread_mutex_destroy(&s->sync);
 	(void)pthread_mutex_destroy(&s->append);
 	(void)pthread_mutex_destroy(&s->lock);
 	free(s);
@@ -633,6 +635,7 @@ int stage_again(struct stage *s, const char *key, struct err *e)
 /* sync_dir - names of logs that were begun. */
 static int sync_dir(struct stage *s, struct err *e)
 {
+	LOCK_SCOPE(&s->sync); /* a second caller waits for the first one's result */
 	int rc;
 
 	if (!atomic_exchange(&s->dir_dirty, false))

@@ -185,13 +185,13 @@ static void retire_later(struct stage *s, struct stage_log *gone)
 }
 
 /* durable - whether records up to the frozen generation may be on the disk because a caller was
- * promised that. */
+ * promised that. A log of an earlier process was synced when it was opened. */
 static bool durable(struct stage *s)
 {
 	LOCK_SCOPE(&s->append);
 
 	for (const struct stage_log *l = s->logs; l && l->generation <= s->frozen; l = l->next)
-		if (l->older || atomic_load(&l->failed) || atomic_load(&l->synced) > 0)
+		if (atomic_load(&l->failed) || atomic_load(&l->synced) > 0)
 			return true;
 	return false;
 }

@@ -57,7 +57,6 @@ struct stage_log {
 	pthread_mutex_t sync;      /* log_sync's: one fdatasync at a time */
 	_Atomic bool failed;       /* a sync failed: Linux reports that once, and a later sync that
 				    * succeeds does not mean that the bytes are on the disk */
-	bool older;                /* an earlier process began it, and may have synced it */
 	bool torn;                 /* append lock: bytes of a failed record lie after the end */
 	char name[32];
 };
@@ -167,6 +166,7 @@ struct stage {
 	uint64_t bytes, left_bytes; /* lock: in records */
 	bool dirty;                /* append: records were appended since the last freeze that was
 				    * not retired */
+	pthread_mutex_t sync;      /* sync_dir's; no other lock is taken under it */
 	_Atomic bool dir_dirty;    /* a log was begun, and its name may not be on the disk */
 };
 

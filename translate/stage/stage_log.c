@@ -163,7 +163,6 @@ int log_open(int dir_fd, uint64_t generation, bool read_only, struct stage_log *
 
 	if (!l)
 		return err_nomem(e);
-	l->older = true;
 	l->fd = openat(dir_fd, l->name,
 		       (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOFOLLOW);
 	rc = l->fd < 0 ? err_sys(e, errno, "'%s'", l->name)

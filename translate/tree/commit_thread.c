@@ -383,24 +383,22 @@ static void renew_locked(struct tree *t)
 static void *commit_thread_run(void *arg)
 {
 	struct tree *t = arg;
-	uint64_t swept = 0;
 
 	commit_thread_lock(t);
 	while (!t->stopping) {
 		int64_t ms;
 
-		if (!due_locked(t, &ms))
+		if (!due_locked(t, &ms)) {
 			sleep_locked(t, ms);
-		else if (t->renew)
+			continue;
+		}
+		if (t->renew)
 			renew_locked(t);
 		else
 			attempt_locked(t);
-		if (t->attempts != swept) {
-			swept = t->attempts;
-			unlock(t);
-			stage_sweep(t->stage); /* no caller waits for it */
-			commit_thread_lock(t);
-		}
+		unlock(t);
+		stage_sweep(t->stage); /* no caller waits for it */
+		commit_thread_lock(t);
 	}
 	unlock(t);
 	return NULL;
