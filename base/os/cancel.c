@@ -33,6 +33,14 @@ void cancel_end(struct cancel *s)
 	current = s->outer;
 }
 
+struct cancel *cancel_swap(struct cancel *s)
+{
+	struct cancel *was = current;
+
+	current = s;
+	return was;
+}
+
 void cancel_request(struct cancel *s)
 {
 	atomic_store(&s->asked, true);

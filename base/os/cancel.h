@@ -29,6 +29,8 @@ void cancel_end(struct cancel *s);
  * tenth of a second, then ten times a second. When look returns true, the wait is cancelled as by
  * cancel_request. */
 void cancel_begin_if(struct cancel *s, bool (*look)(void *arg), void *arg);
+/* cancel_swap - install s in place of this thread's cancel object, which is returned; NULL: none. */
+struct cancel *cancel_swap(struct cancel *s);
 /* cancel_request - cancel the waits below s. Any thread; not after cancel_end. */
 void cancel_request(struct cancel *s);
 /* cancel_requested - whether this thread's request was cancelled. */

@@ -190,13 +190,22 @@ enum name_kind name_shaped(const char *name, char out[NAME_BYTES], char rule[NAM
 	return kind == NAME_TREE ? NAME_SHAPED_TREE : NAME_SHAPED_FILE;
 }
 
+bool name_other(const char *name, char out[NAME_BYTES])
+{
+	size_t stem = 0;
+	const enum name_kind kind = dataset_names_kind_of(name, &stem);
+
+	return (kind == NAME_TREE || kind == NAME_FILE) &&
+	       dataset_names_join(name, stem, own[kind == NAME_TREE ? NAME_FILE : NAME_TREE],
+				  out);
+}
+
 bool name_of_new(const char *name, bool is_dir, char out[NAME_BYTES])
 {
 	size_t stem = 0;
 
-	if (dataset_names_kind_of(name, &stem) != (is_dir ? NAME_TREE : NAME_FILE))
-		return false;
-	return dataset_names_join(name, stem, own[is_dir ? NAME_FILE : NAME_TREE], out);
+	return dataset_names_kind_of(name, &stem) == (is_dir ? NAME_TREE : NAME_FILE) &&
+	       name_other(name, out);
 }
 
 bool name_says_dataset(const char *name, bool is_dir)

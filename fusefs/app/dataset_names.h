@@ -23,6 +23,12 @@ enum name_kind {
 	NAME_SHAPED_FILE,
 };
 
+/* name_is_shaped - true if the name has a rule. */
+static inline bool name_is_shaped(enum name_kind kind)
+{
+	return kind >= NAME_SHAPED_TREE;
+}
+
 /* name_is_tree - true if the view is a directory. */
 static inline bool name_is_tree(enum name_kind kind)
 {
@@ -51,6 +57,10 @@ enum name_kind name_source(const char *name, unsigned rank, char out[NAME_BYTES]
  * NAME_PLAIN: it is no such name. out: the name without the rule, which is that of the dataset or
  * of its converted view; rule: the text of the rule. */
 enum name_kind name_shaped(const char *name, char out[NAME_BYTES], char rule[NAME_BYTES]);
+
+/* name_other - write to out the name of a view with the ending of the other format: "a.nc" for
+ * "a.zarr", and the reverse. false: it has neither ending, or is too long. */
+bool name_other(const char *name, char out[NAME_BYTES]);
 
 /* name_of_new - write to out the name of the dataset of the other format that a new file or
  * directory becomes: "a.nc" becomes "a.zarr", and the reverse. false: it stays as it is. */

@@ -288,8 +288,8 @@ int fs_open_served(struct fs *fs, const struct app *setup, struct err *e)
 	fs->path = cfg->shown;
 	fs->remote = cfg->remote;
 	fs->follows = epochs_first(fs->live)->view->follows;
-	/* each dataset of a mirror can be read in other chunks */
-	fs->cancels = cfg->remote || cfg->n_rechunk_rules > 0 || fs->follows;
+	/* each dataset of a mirror can be read in other chunks; a change is never cancelled */
+	fs->cancels = cfg->remote || cfg->n_rechunk_rules > 0 || (fs->follows && !cfg->rw);
 	return 0;
 }
 

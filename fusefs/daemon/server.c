@@ -225,8 +225,10 @@ static bool unmounted(const struct server *s)
  * for an unmount. */
 static int daemon_server_await_signal(const struct server *s, const sigset_t *set)
 {
-	/* confirmed writes must still be sent */
-	const bool looks = s->fs.cancels && !s->fs.writes;
+	/* confirmed writes must still be sent; a local source without -o rechunk= seldom takes all
+	 * threads */
+	const bool looks = s->fs.cancels && !s->fs.writes &&
+			   (s->fs.remote || s->setup->cfg->n_rechunk_rules > 0);
 	const struct timespec often = {.tv_nsec = 200 * 1000 * 1000}, seldom = {.tv_sec = 10};
 	int sig;
 

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "base/os/io.h"
+#include "base/os/lock.h"
 #include "base/observe/log.h"
 #include "fusefs/mirror/handles_int.h"
 
@@ -26,6 +27,7 @@ struct mirror_handle {
 	uint64_t id;       /* of a real file */
 	bool writes;
 	_Atomic bool wrote;
+	pthread_mutex_t flush; /* of a real file: each flush waits for the one before */
 };
 
 static struct mirror_handle *handle_of(uint64_t fh)
@@ -72,7 +74,8 @@ static int give_fd(struct mirror *m, int fd, uint64_t id, int flags, struct view
 		(void)close(fd);
 		return err_nomem(e);
 	}
-	*h = (struct mirror_handle){.fd = fd, .id = id, .writes = writes};
+	*h = (struct mirror_handle){
+		.fd = fd, .id = id, .writes = writes, .flush = PTHREAD_MUTEX_INITIALIZER};
 	handle_remember(m, h);
 	real_opened(m, id, fd, false);
 	if (writes)
@@ -288,8 +291,11 @@ static int w_flush(struct view *v, uint64_t id, uint64_t fh, struct err *e)
 
 	if (h && h->slot)
 		return h->slot->view->write->flush(h->slot->view, inner_of(id), h->fh, e);
+	if (!h)
+		return 0;
+	LOCK_SCOPE(&h->flush);
 	/* cleared first: a write during the flush needs another one */
-	if (!h || !atomic_exchange(&h->wrote, false))
+	if (!atomic_exchange(&h->wrote, false))
 		return 0;
 	rc = become_flushed(mirror_of(v), h->id, h->fd, e);
 	if (rc < 0)

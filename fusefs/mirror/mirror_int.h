@@ -20,6 +20,7 @@
 #define SLOT_SHIFT 36
 #define SLOT_LIMIT ((uint32_t)1 << 18)
 #define INNER_LIMIT ((uint64_t)1 << SLOT_SHIFT)
+#define SHAPED_LIMIT 32768 /* slots of names with a rule that the kernel knows */
 #define UNKNOWN_ID (INNER_LIMIT - 1) /* in a listing: an entry without a reference of the kernel */
 #define IMAGE_ID 2                   /* id of the single file of a view by nc_view_open */
 
@@ -93,6 +94,7 @@ struct mirror {
 	uint64_t next_id;
 	struct slot **slots; /* by number; NULL: no slot has the number */
 	size_t n_slots, cap_slots;
+	size_t n_shaped, next_shaped; /* slots of names with a rule; where to look for one to free */
 	uint32_t next_free;  /* where the search for a free number begins when all were used */
 	/* OPENING and OPEN; at most cfg->open_datasets, not counting those with open files */
 	struct slot **open;

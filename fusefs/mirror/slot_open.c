@@ -71,7 +71,7 @@ static int slot_open_open_source(const struct mirror *m, const struct slot *s,
 		*ret = NULL;
 		return rc;
 	}
-	if (cfg->n_rechunk_rules && s->kind >= NAME_SHAPED_TREE)
+	if (cfg->n_rechunk_rules && name_is_shaped(s->kind))
 		rc = slot_open_has_dims(s, cfg->rechunk_rules[0], &(*ret)->ds, e);
 	else
 		fs_rules_warn(setup->rules, setup->cfg, &(*ret)->ds, path);

@@ -15,6 +15,7 @@
 #define LOG_COMPONENT LOG_SOURCE
 #include "base/core/clock.h"
 #include "base/observe/log.h"
+#include "base/os/cancel.h"
 #include "base/os/lock.h"
 #include "fusefs/mirror/slots_int.h"
 
@@ -57,10 +58,15 @@ static void slots_close_opened(struct mirror *m, const struct opened *o)
 		log_error("%s", e.msg);
 }
 
+static uint64_t slot_hash(const struct mirror *m, const char *path, const char *name)
+{
+	return mirror_hash(m, path, strlen(path)) * 31 + mirror_hash(m, name, strlen(name));
+}
+
 static struct slot *slot_of_path(const struct mirror *m, enum name_kind kind, const char *path,
 				 const char *name)
 {
-	uint64_t hash = mirror_hash(m, path, strlen(path));
+	uint64_t hash = slot_hash(m, path, name);
 
 	for (struct link *l = map_first(&m->slots_by_path, hash); l; l = map_next(l)) {
 		struct slot *s = CONTAINER_OF(l, struct slot, by_path);
@@ -174,8 +180,26 @@ static bool reclaim_locked(struct mirror *m, struct slot *s)
 		return false;
 	mark_stale_locked(m, s);
 	m->slots[s->number] = NULL;
+	m->n_shaped -= name_is_shaped(s->kind);
 	slot_free(s);
 	return true;
+}
+
+/* room_for_shape_locked - any number of names with rules can be looked up: at most SHAPED_LIMIT
+ * have a slot, so that other datasets always get one. */
+static int room_for_shape_locked(struct mirror *m, const char *name, struct err *e)
+{
+	for (size_t i = 0; m->n_shaped >= SHAPED_LIMIT && i < m->n_slots; i++) {
+		const size_t at = (m->next_shaped + i) % m->n_slots;
+
+		if (m->slots[at] && name_is_shaped(m->slots[at]->kind) &&
+		    reclaim_locked(m, m->slots[at]))
+			m->next_shaped = at + 1;
+	}
+	return m->n_shaped < SHAPED_LIMIT
+		       ? 0
+		       : err_set(e, -ENFILE, "'%s': %d names with a rule are in use", name,
+				 SHAPED_LIMIT);
 }
 
 /* number_locked - an unused number; if all were used, one whose slot can be freed. */
@@ -213,9 +237,13 @@ static int slot_new_locked(struct mirror *m, enum name_kind kind, const char *pa
 	if (!s)
 		return err_nomem(e);
 	*s = (struct slot){.kind = kind, .st = *st, .path = strdup(path), .name = strdup(name)};
-	rc = s->path && s->name ? number_locked(m, &number, e) : err_nomem(e);
+	rc = s->path && s->name ? 0 : err_nomem(e);
+	if (!rc && name_is_shaped(kind))
+		rc = room_for_shape_locked(m, name, e);
+	if (!rc)
+		rc = number_locked(m, &number, e);
 	if (!rc &&
-	    map_add(&m->slots_by_path, &s->by_path, mirror_hash(m, path, strlen(path))) < 0)
+	    map_add(&m->slots_by_path, &s->by_path, slot_hash(m, path, name)) < 0)
 		rc = err_nomem(e); /* the number can be used again: its entry is empty */
 	if (rc) {
 		slot_free(s);
@@ -223,6 +251,7 @@ static int slot_new_locked(struct mirror *m, enum name_kind kind, const char *pa
 	}
 	s->number = number;
 	m->slots[number] = s;
+	m->n_shaped += name_is_shaped(kind);
 	*ret = s;
 	return 0;
 }
@@ -413,13 +442,18 @@ static int slots_open_locked(struct mirror *m, struct slot *s, struct err *e)
 	struct opened o = {.source = is_parked(s) ? unpark_locked(m, s) : NULL};
 	bool again = o.source != NULL;
 	struct err why = ERR_INIT;
+	struct cancel *waits;
 	int rc;
 
 	s->state = SLOT_OPENING;
 	slots_make_room_locked(m);
 	m->open[m->n_open++] = s;
 	(void)pthread_mutex_unlock(&m->lock);
+	/* waiting requests share the result: the end of the program of one of them is no reason
+	 * for an error */
+	waits = cancel_swap(NULL);
 	rc = open_dataset(m, s, &o, &why);
+	(void)cancel_swap(waits);
 	if (rc) {
 		list_closing(m, &o);
 		slots_close_opened(m, &o);

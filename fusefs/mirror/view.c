@@ -187,7 +187,7 @@ static int look_up_converted(struct mirror *m, const struct where *dir, const ch
 static int look_up_shaped(struct mirror *m, const struct where *dir, const char *name,
 			  struct view_attr *ret, struct err *e)
 {
-	char plain[NAME_BYTES], rule[NAME_BYTES];
+	char plain[NAME_BYTES], rule[NAME_BYTES], other[NAME_BYTES];
 	const enum name_kind kind = name_shaped(name, plain, rule);
 	auto_free char *path = NULL;
 	struct stat st;
@@ -200,7 +200,12 @@ static int look_up_shaped(struct mirror *m, const struct where *dir, const char 
 		return S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)
 			       ? counterpart_at(m, kind, path, name, &st, ret, e)
 			       : -ENOENT;
-	return rc == -ENOENT ? look_up_converted(m, dir, plain, kind, name, ret, e) : rc;
+	if (rc == -ENOENT)
+		rc = look_up_converted(m, dir, plain, kind, name, ret, e);
+	/* a dataset of the same format with another ending: "a@classic.nc" of "a.h5" */
+	if (rc == -ENOENT && name_other(plain, other))
+		rc = look_up_converted(m, dir, other, kind, name, ret, e);
+	return rc;
 }
 
 /* look_up_counterpart - no real entry has this name. */
@@ -487,7 +492,7 @@ static int mirror_xattr(struct view *v, uint64_t id, const char *name, struct bu
 		rc = slot_lookup(m, number_of(id), &kind, &path, &st, e);
 	if (rc)
 		return rc;
-	if (!may_have || (kind != NAME_TREE && !provenance_of(name)))
+	if (!may_have || (!name_is_tree(kind) && !provenance_of(name)))
 		return name ? err_set(e, -ENODATA, "no attribute '%s'", name) : 0;
 	rc = slot_get(m, number_of(id), &s, e);
 	if (rc)

@@ -14,19 +14,30 @@ RULE = "t=all,y=4,x=2"
 
 
 def make(t):
-    """A netCDF-4 file, a Zarr store, a classic file, and a store without an extension."""
+    """Datasets of each format, with the usual names and with others."""
     folder = t.path("all")
     os.makedirs(folder)
     source = t.path("a.nc")
     kitchen(source, False, "many")
-    os.link(source, os.path.join(folder, "a.nc"))
+    for name in "a.nc", "h.h5", "U.NC":
+        os.link(source, os.path.join(folder, name))
     for name in "b.zarr", "bare":
         status, _, err = t.run(t.binary, "convert", source, t.path(name + ".zarr"))
         assert status == 0, err
         os.rename(t.path(name + ".zarr"), os.path.join(folder, name))
     status, _, err = t.run("nccopy", "-k", "classic", source, os.path.join(folder, "c.nc"))
     assert status == 0, err
+    status, _, err = t.run(t.binary, "convert", source, os.path.join(folder, "z.zarr.zip"))
+    assert status == 0, err
     return folder, source
+
+
+DATASETS = {"a": "a.nc", "b": "b.zarr", "c": "c.nc", "bare": "bare", "h": "h.h5", "U": "U.NC",
+            "z": "z.zarr.zip"}
+
+
+def attributes(path):
+    return {name: os.getxattr(path, name) for name in os.listxattr(path)}
 
 
 def same_store(got, want):
@@ -37,6 +48,7 @@ def same_store(got, want):
         b = right[name]
         assert a.chunks == b.chunks and a.dtype == b.dtype, name
         np.testing.assert_array_equal(a[...], b[...], name)
+        assert attributes(os.path.join(got, name)) == attributes(os.path.join(want, name)), name
     assert left["v_f4_t_y_x"].chunks == (23, 4, 2)
 
 
@@ -58,13 +70,10 @@ def same_bytes(got, want):
 # SEMANTICS B7
 def test_shapes(t):
     folder, _ = make(t)
-    datasets = {"a": "a.nc", "b": "b.zarr", "c": "c.nc", "bare": "bare"}
     with t.mount(folder) as m:
         before = sorted(os.listdir(m.path))
-        for stem, name in datasets.items():
+        for stem, name in DATASETS.items():
             for ending, view, same in ("zarr", "zarr", same_store), ("nc", "nc", same_file):
-                if (stem, ending) == ("bare", "zarr"):
-                    continue    # "bare.zarr" would not be its name
                 shown = os.path.join(m.path, f"{stem}@{RULE}.{ending}")
                 with t.mount(os.path.join(folder, name), f"view={view}", f"rechunk={RULE}") as one:
                     want = one.path if view == "zarr" else os.path.join(one.path, f"{stem}.nc")
@@ -76,7 +85,7 @@ def test_shapes(t):
 def test_classic(t):
     folder, _ = make(t)
     with t.mount(folder) as m:
-        for stem, name in ("a", "a.nc"), ("b", "b.zarr"), ("c", "c.nc"), ("bare", "bare"):
+        for stem, name in DATASETS.items():
             with t.mount(os.path.join(folder, name), "view=classic") as one:
                 t.call(same_bytes, os.path.join(m.path, f"{stem}@classic.nc"),
                        os.path.join(one.path, f"{stem}.nc"))
@@ -115,8 +124,26 @@ def test_names(t):
         with t.mount(folder, *options, foreground=True) as m:
             t.call(refusals, m.path)
             assert "no dimension 'tt' in 'a.nc'" in m.messages()
-    assert os.path.exists(source) and sorted(os.listdir(folder)) == sorted(
-        ["a.nc", "a@t=1.zarr", "b.zarr", "bare", "c.nc"])
+    assert os.path.exists(source) and set(os.listdir(folder)) == {
+        "a@t=1.zarr", *DATASETS.values()}
+
+
+def look_up(mnt, most):
+    """The kernel keeps names as long as it has memory."""
+    code = n = 0
+    while not code and n <= most:
+        n += 1
+        code = error_of(os.stat, os.path.join(mnt, f"a@t={n}.zarr"))
+    assert (code, n) == (errno.EIO, most + 1)
+    assert os.path.isfile(os.path.join(mnt, "c.nc4")) and os.listdir(os.path.join(mnt, "a.zarr"))
+
+
+# SECURITY S57
+def test_many_names(t):
+    """Names with a rule do not take the room of others."""
+    folder, _ = make(t)
+    with t.mount(folder) as m:
+        t.call(look_up, m.path, 32768, timeout=LIMIT)
 
 
 def first(mnt, name, want):
