@@ -94,7 +94,8 @@ struct mirror {
 	uint64_t next_id;
 	struct slot **slots; /* by number; NULL: no slot has the number */
 	size_t n_slots, cap_slots;
-	size_t n_shaped, next_shaped; /* slots of names with a rule; where to look for one to free */
+	/* slots of names with a rule, and where to look for one to free */
+	size_t n_shaped, next_shaped;
 	uint32_t next_free;  /* where the search for a free number begins when all were used */
 	/* OPENING and OPEN; at most cfg->open_datasets, not counting those with open files */
 	struct slot **open;
