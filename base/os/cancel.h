@@ -29,7 +29,7 @@ void cancel_end(struct cancel *s);
  * tenth of a second, then ten times a second. When look returns true, the wait is cancelled as by
  * cancel_request. */
 void cancel_begin_if(struct cancel *s, bool (*look)(void *arg), void *arg);
-/* cancel_swap - install s in place of this thread's cancel object, which is returned; NULL: none. */
+/* cancel_swap - install s in place of this thread's cancel object, and return that; NULL: none. */
 struct cancel *cancel_swap(struct cancel *s);
 /* cancel_request - cancel the waits below s. Any thread; not after cancel_end. */
 void cancel_request(struct cancel *s);
