@@ -157,8 +157,12 @@ $(BUILD)/test-plugins/lib%.so: tests/plugins/%.c tests/plugins/common.h Makefile
 test-plugins: $(TEST_PLUGINS)
 .PHONY: test-plugins
 
-unit: $(TEST_PLUGINS) $(UNIT)
-	@set -e; for t in $(UNIT); do echo "== $$t"; $$t; done
+# A target for each, so that make -j runs several at a time; what one of them says stays together.
+UNIT_RUNS := $(UNIT:%=%.run)
+$(UNIT_RUNS): %.run: % $(TEST_PLUGINS)
+	@r=0; $* >$*.log 2>&1 || r=$$?; echo "== $*"; cat $*.log; exit $$r
+
+unit: $(UNIT_RUNS)
 
 # Programs that end-to-end tests talk to.
 TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/%,$(wildcard tests/tools/*.c))
@@ -183,7 +187,7 @@ format:
 clean:
 	rm -rf build build-asan build-tsan build-fuzz build-cov
 
-.PHONY: all unit tools format clean
+.PHONY: all unit $(UNIT_RUNS) tools format clean
 -include $(OBJ:.o=.d)
 
 # --- plugins of ours: begin ---------------------------------------------------------------------
@@ -425,14 +429,14 @@ below_whole := $(MODULES)
 
 check-tsan:
 	tests/canary/run.py thread
-	$(MAKE) SANITIZE=thread WERROR=1 all
-	tests/canary/run.py watch $(MAKE) SANITIZE=thread WERROR=1 unit
+	$(MAKE) -j2 SANITIZE=thread WERROR=1 all
+	tests/canary/run.py watch $(MAKE) -j2 SANITIZE=thread WERROR=1 unit
 	NCZARRFS=build-tsan/nczarrfs tests/run-tests.py -j1 -k stress -k canary/ $(TESTFLAGS)
 
 check-asan:
 	tests/canary/run.py address
-	$(MAKE) SANITIZE=1 WERROR=1 all tools
-	tests/canary/run.py watch $(MAKE) SANITIZE=1 WERROR=1 unit
+	$(MAKE) -j2 SANITIZE=1 WERROR=1 all tools
+	tests/canary/run.py watch $(MAKE) -j2 SANITIZE=1 WERROR=1 unit
 	NCZARRFS=build-asan/nczarrfs tests/run-tests.py $(TESTFLAGS)
 
 # A target has what it needs of everything (fuzz/all.a): what it defines itself takes the place of

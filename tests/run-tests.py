@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """End-to-end tests on real mounts.
 
-    tests/run-tests.py [-j N] [-k PATTERN]... [--all] [-l] [-v] [-t SECONDS] [--keep]
+    tests/run-tests.py [-j N] [-k PATTERN]... [--all | --one-in N] [-l] [-v] [-t SECONDS] [--keep]
 
 Every tests/cases/*/test_*.py holds test functions `def test_name(t)`, and may hold a function
 `cases()` that yields (name, function) pairs for tests over many inputs. A test runs in a
 process of its own, with a private directory t.tmp, under a wall-clock limit after which it and
-everything it started are killed and unmounted. Two tests run at a time.
+everything it started are killed and unmounted. One test more than there are processors runs at a
+time, for tests wait a part of theirs.
 
 A module with many tests of one kind may hold ONE_IN = {PATTERN: N}: of those whose name in the
-module matches, one in N is run, always the same ones, unless --all or -k asks for all.
+module matches, one in N is run, always the same ones, unless --all or -k asks for all. --one-in N runs
+all test functions, and one in N of what cases() yields.
 
 A test passes when its function returns, is skipped when it raises Skip, fails otherwise.
 The last line is "N passed, N failed, N skipped"; the exit status is 1 when a test failed, or when
@@ -59,7 +61,7 @@ def preload():
             pass
 
 
-def discover(patterns):
+def discover(patterns, one_in=1):
     tests = []
     files = glob.glob(os.path.join(HERE, "cases", "*", "test_*.py"))
     for file in sorted(files, key=os.path.basename):
@@ -71,10 +73,10 @@ def discover(patterns):
         found = [(k[5:], v) for k, v in vars(module).items()
                  if k.startswith("test_") and callable(v)]
         if hasattr(module, "cases"):
-            found += list(module.cases())
-        for pattern, one_in in getattr(module, "ONE_IN", {}).items():
+            found += list(module.cases())[::one_in]
+        for pattern, share in getattr(module, "ONE_IN", {}).items():
             many = [f for f in found if fnmatch.fnmatch(f[0], pattern)]
-            few = sampled(many, one_in, lambda f: f[0])
+            few = sampled(many, share, lambda f: f[0])
             left = {f[0] for f in many} - {f[0] for f in few}
             found = [f for f in found if f[0] not in left]
         for name, func in found:
@@ -213,11 +215,14 @@ def run_all(tests, args, base):
 
 def main():
     p = argparse.ArgumentParser(description="end-to-end tests on real mounts")
-    p.add_argument("-j", dest="jobs", type=int, default=2, help="tests at a time")
+    p.add_argument("-j", dest="jobs", type=int, default=(os.cpu_count() or 1) + 1,
+                   help="tests at a time")
     p.add_argument("-k", dest="patterns", action="append", default=[],
                    help="only tests whose name contains this or matches it as a glob")
     p.add_argument("--all", action="store_true",
                    help="all tests of modules of which a sample is enough most of the time")
+    p.add_argument("--one-in", type=int, default=1, metavar="N",
+                   help="one in N of the tests over many inputs")
     p.add_argument("-l", dest="list", action="store_true", help="list tests")
     p.add_argument("-v", dest="verbose", action="store_true", help="show all output")
     p.add_argument("-t", dest="timeout", type=float, help="seconds for every test")
@@ -230,7 +235,7 @@ def main():
 
     if args.all or args.patterns:
         os.environ["NCZARRFS_ALL"] = "1"
-    tests = discover(args.patterns)
+    tests = discover(args.patterns, max(args.one_in, 1))
     if args.list:
         print("\n".join(t[0] for t in tests))
         return 0

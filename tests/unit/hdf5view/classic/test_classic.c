@@ -120,9 +120,11 @@ static void place(struct fixture *f, unsigned type, uint64_t begin)
 	put(f, begin, f->version == 1 ? 4 : 8);
 }
 
-/* save - the file, filled up to `size` bytes of which each is the lower part of its offset. */
+/* save - the file, filled up to `size` bytes of which each is the lower part of its offset. Its time
+ * is long ago: a file that has just changed is waited for (stat_settled). */
 static void save(struct fixture *f, size_t size)
 {
+	static const struct timespec old[] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
 	FILE *out = fopen(f->path, "wb");
 
 	assert_non_null(out);
@@ -131,6 +133,7 @@ static void save(struct fixture *f, size_t size)
 	assert_true(buf_ok(&f->b));
 	assert_int_equal(fwrite(f->b.data, 1, f->b.len, out), f->b.len);
 	assert_int_equal(fclose(out), 0);
+	assert_int_equal(utimensat(AT_FDCWD, f->path, old, 0), 0);
 }
 
 static int try_open(struct fixture *f)
