@@ -7,12 +7,12 @@
 Every tests/cases/*/test_*.py holds test functions `def test_name(t)`, and may hold a function
 `cases()` that yields (name, function) pairs for tests over many inputs. A test runs in a
 process of its own, with a private directory t.tmp, under a wall-clock limit after which it and
-everything it started are killed and unmounted. One test more than there are processors runs at a
-time, for tests wait a part of theirs.
+everything it started are killed and unmounted. One more test than there are processors runs at a
+time, because tests wait for part of their time.
 
 A module with many tests of one kind may hold ONE_IN = {PATTERN: N}: of those whose name in the
-module matches, one in N is run, always the same ones, unless --all or -k asks for all. --one-in N runs
-all test functions, and one in N of what cases() yields.
+module matches, one in N is run, always the same ones, unless --all or -k asks for all. --one-in N
+runs all test functions, and one in N of what cases() yields.
 
 A test passes when its function returns, is skipped when it raises Skip, fails otherwise.
 The last line is "N passed, N failed, N skipped"; the exit status is 1 when a test failed, or when

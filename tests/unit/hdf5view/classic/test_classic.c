@@ -120,8 +120,8 @@ static void place(struct fixture *f, unsigned type, uint64_t begin)
 	put(f, begin, f->version == 1 ? 4 : 8);
 }
 
-/* save - the file, filled up to `size` bytes of which each is the lower part of its offset. Its time
- * is long ago: a file that has just changed is waited for (stat_settled). */
+/* save - the file, filled up to `size` bytes of which each is the lower part of its offset. Its
+ * time is long ago: a file that has just changed is waited for (stat_settled). */
 static void save(struct fixture *f, size_t size)
 {
 	static const struct timespec old[] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
