@@ -175,11 +175,6 @@ int fs_serve(const struct app *setup, int report_fd, int mounter);
  * removes it. Returns 0 or a negative errno with a message for the user; nothing is left behind on
  * error. */
 int fs_check_mountpoint(const struct cfg *cfg, bool *ret_made, struct err *e) NZ_MUST_USE;
-/* fs_mount_id - id of our mount on dir (resolved), provided that no other mount covers it; 0: there
- * is none. Reads mountinfo only, never contacts the server, and finds a dead mount as well. */
-uint64_t fs_mount_id(const char *dir);
-/* fs_is_dead - true if the mount on dir has no server any more. */
-bool fs_is_dead(const char *dir);
 /* fs_below - true if path is dir or lies below it; both are resolved. */
 bool fs_below(const char *path, const char *dir);
 /* fs_links_beside - true if links of a file may lead to files below its own directory: false if

@@ -13,6 +13,7 @@
 #include "base/core/str.h"
 #include "base/os/url.h"
 #include "fusefs/cmd/umount_wait.h"
+#include "fusefs/daemon/mountinfo.h"
 #include "fusefs/daemon/mounter.h"
 #include "fusefs/cmd/commands.h"
 

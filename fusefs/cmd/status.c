@@ -17,7 +17,7 @@
 #include "fusefs/daemon/child_query.h"
 #include "fusefs/daemon/control_socket.h"
 #include "fusefs/cmd/commands.h"
-#include "fusefs/cmd/mounts.h"
+#include "fusefs/daemon/mountinfo.h"
 
 enum {
 	ANSWER_SECONDS = 5,

@@ -6,7 +6,7 @@
 #define FUSEFS_CMD_UMOUNT_WAIT_H
 
 #include "base/core/buf.h"
-#include "fusefs/cmd/mounts.h"
+#include "fusefs/daemon/mountinfo.h"
 
 /* umount_wait - the end of one mount. */
 struct umount_wait {

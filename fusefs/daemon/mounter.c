@@ -5,7 +5,7 @@
  * The other end may be controlled by a hostile file. It can only get the mount that the user
  * requested, once, and its unmounting. */
 #include "fusefs/daemon/mounter.h"
-#include "fusefs/cmd/mounts.h"
+#include "fusefs/daemon/mountinfo.h"
 
 #include <errno.h>
 #include <fcntl.h>

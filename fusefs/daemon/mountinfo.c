@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* mountinfo.c - our mounts in /proc/self/mountinfo. */
-#include "fusefs/cmd/mounts.h"
+#include "fusefs/daemon/mountinfo.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include "base/core/str.h"
+#include "fusefs/app/fusefs.h"
 #include "fusefs/daemon/child_query.h"
 
 enum { ASK_MS = 1000 };

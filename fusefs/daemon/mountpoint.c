@@ -13,7 +13,7 @@
 #include "base/observe/log.h"
 #include "fusefs/app/concat.h"
 #include "fusefs/daemon/mounter.h"
-#include "fusefs/cmd/mounts.h"
+#include "fusefs/daemon/mountinfo.h"
 
 bool fs_has_option(const struct cfg *cfg, const char *name)
 {

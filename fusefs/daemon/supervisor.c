@@ -23,6 +23,7 @@
 #include "base/observe/log.h"
 #include "base/process/sandbox.h"
 #include "fusefs/daemon/mounter.h"
+#include "fusefs/daemon/mountinfo.h"
 #include "fusefs/daemon/sd_notify_int.h"
 #include "fusefs/app/remote.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_mountinfo.c - tests whether a mount's source differs from a named mount's. */
-#include "fusefs/cmd/mounts.h"
+#include "fusefs/daemon/mountinfo.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The errnos for the kernel, and the frequency of log lines. */
 #include "fusefs/app/fusefs.h"
+#include "fusefs/daemon/mountinfo.h"
 #include "fusefs/ops/request_int.h"
 
 #include <errno.h>
