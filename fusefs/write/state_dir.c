@@ -211,13 +211,16 @@ static int state_dir_lock(int fd)
 	return 0;
 }
 
-/* still_there - true if the file we locked is still the one at that path. */
-static bool still_there(const struct rw_state *s, int fd)
+/* still_there - 1: the file that we locked is still the one at that path; 0: not; -errno. */
+static int still_there(const struct rw_state *s, int fd)
 {
 	struct stat ours, there;
 
-	return fstat(fd, &ours) == 0 && fstatat(s->dir_fd, LOCK, &there, 0) == 0 &&
-	       ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+	if (fstat(fd, &ours) < 0)
+		return -errno;
+	if (fstatat(s->dir_fd, LOCK, &there, 0) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
 }
 
 /* try_lock - 1: the lock file was removed meanwhile. */
@@ -237,12 +240,13 @@ static int try_lock(struct rw_state *s, struct err *e)
 		(void)close(fd);
 		return rc;
 	}
-	if (!still_there(s, fd)) {
-		(void)close(fd);
-		return 1;
+	rc = still_there(s, fd);
+	if (rc > 0) {
+		s->lock_fd = fd;
+		return 0;
 	}
-	s->lock_fd = fd;
-	return 0;
+	(void)close(fd);
+	return rc < 0 ? err_sys(e, -rc, "'%s/" LOCK "'", s->dir) : 1;
 }
 
 /* say_who - record pid and mountpoint for the EBUSY message; errors are ignored. */
