@@ -374,15 +374,14 @@ struct json_index_parts {
 static int json_index_find_parts(struct scan s, struct json_index_parts *ret, struct err *e)
 {
 	struct buf key;
-	int rc = 0;
+	int rc;
 
 	*ret = (struct json_index_parts){.v1 = false};
 	buf_init(&key, (size_t)1 << 20);
 	if (!scan_is(&s, '{'))
 		return scan_bad(&s, "an object is expected", e);
-	if (scan_is(&s, '}'))
-		return 0;
-	do {
+	rc = scan_is(&s, '}') ? 0 : 1; /* 1: a member follows */
+	while (rc > 0) {
 		struct scan *to = NULL;
 
 		buf_clear(&key);
@@ -406,7 +405,7 @@ static int json_index_find_parts(struct scan s, struct json_index_parts *ret, st
 		rc = scan_skip(&s, e);
 		if (rc == 0)
 			rc = scan_next(&s, '}', e);
-	} while (rc > 0);
+	}
 	if (rc == 0 && scan_peek(&s))
 		rc = scan_bad(&s, "there is more after the end of the file's object", e);
 	buf_release(&key);

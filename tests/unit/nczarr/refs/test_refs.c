@@ -110,6 +110,7 @@ static void test_refused(void **state)
 	assert_int_equal(refused("[]", "object"), -EBADMSG);
 	assert_int_equal(refused("{\"a\": \"x\"", "end"), -EBADMSG);
 	assert_int_equal(refused("{\"a\": \"x\"} 1", "there is more"), -EBADMSG);
+	assert_int_equal(refused("{} 1", "there is more"), -EBADMSG);
 	assert_int_equal(refused("{\"a\": 1}", "'a'"), -EBADMSG);
 	assert_int_equal(refused("{\"a\": [null, 1, 2]}", "address"), -EBADMSG);
 	assert_int_equal(refused("{\"a\": [\"u\", 1]}", "length"), -EBADMSG);
