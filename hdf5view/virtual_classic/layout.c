@@ -115,9 +115,7 @@ static int layout_header(const struct cdf_header *h, struct buf *text, struct er
 	return buf_ok(text)
 		       ? 0
 		       : buf_full(text, e, -ERANGE,
-				  "the header of the classic netCDF file exceeds %zu bytes "
-				  "(-o memory)",
-				  text->max);
+				  "the header exceeds %zu bytes (-o memory)", text->max);
 }
 
 int cdf_layout_make(struct cdf_header *h, unsigned version, struct cdf_layout *ret,
