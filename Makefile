@@ -413,7 +413,7 @@ demo:
 # ---- end of installing, checking, a first minute ----
 
 # --- sanitizers: begin --------------------------------------------------------------------------
-# make check-tsan   data races: unit tests, and a mount under parallel readers (about a minute)
+# make check-tsan   data races: unit tests, and a mount under parallel readers (ten minutes)
 # make check-asan   the unit tests and every end-to-end test with address and UB sanitizers
 # make check-seeds  the kept inputs of every fuzz target, and a few damaged copies of each
 # make check-fuzz   make check-mutated (below), and many damaged copies of all kept inputs
