@@ -157,7 +157,8 @@ $(BUILD)/test-plugins/lib%.so: tests/plugins/%.c tests/plugins/common.h Makefile
 test-plugins: $(TEST_PLUGINS)
 .PHONY: test-plugins
 
-# A target for each, so that make -j runs several at a time; what one of them says stays together.
+# A target for each unit program, so that make -j runs several at a time. The output of each is
+# printed at its end, in one piece.
 UNIT_RUNS := $(UNIT:%=%.run)
 $(UNIT_RUNS): %.run: % $(TEST_PLUGINS)
 	@r=0; $* >$*.log 2>&1 || r=$$?; echo "== $*"; cat $*.log; exit $$r
@@ -413,7 +414,7 @@ demo:
 # ---- end of installing, checking, a first minute ----
 
 # --- sanitizers: begin --------------------------------------------------------------------------
-# make check-tsan   data races: unit tests, and a mount under parallel readers (ten minutes)
+# make check-tsan   data races: unit tests, and a mount under parallel readers
 # make check-asan   the unit tests and every end-to-end test with address and UB sanitizers
 # make check-seeds  the kept inputs of every fuzz target, and a few damaged copies of each
 # make check-fuzz   make check-mutated (below), and many damaged copies of all kept inputs
