@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "fusefs/app/fusefs.h"
+#include "translate/contract/store.h"
 
 /* dataset_list - the result. */
 struct dataset_list {
@@ -30,6 +31,11 @@ int dataset_list_find(const struct app *setup, const char *dir,
 		      bool (*leave_out)(void *arg, const char *path, const struct stat *st,
 					const struct source_ops *of),
 		      void *arg, struct dataset_list *ret, struct err *e) NZ_MUST_USE;
+/* dataset_list_of_store - the same for the objects of a remote folder, by their names alone: a look
+ * into each object would cost a request. A folder with metadata documents is a Zarr store.
+ * top: what the paths begin with, without '/' at its end. */
+int dataset_list_of_store(struct store *s, const char *top, struct dataset_list *ret,
+			  struct err *e) NZ_MUST_USE;
 void dataset_list_release(struct dataset_list *l);
 
 #endif

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/core/str.h"
 #include "base/os/cancel.h"
 #include "base/os/lock.h"
 #include "base/os/url.h"
@@ -125,11 +126,26 @@ static int app_remote_parse(const struct cfg *cfg, const char *text, struct remo
 	return 0;
 }
 
+/* open_target - open the source at a parsed address. */
+static int open_target(const struct app *setup, struct remote *remote,
+		       const struct remote_target *t, const struct source_options *opts,
+		       struct source **ret, struct err *e)
+{
+	struct source_at at;
+	int rc = remote_at(remote, t, &at, e);
+
+	if (rc < 0)
+		return rc;
+	rc = source_open_at(setup->formats, setup->n_formats, &at, opts, ret, e);
+	if (rc < 0)
+		remote_at_release(&at);
+	return rc;
+}
+
 int fs_source(const struct app *setup, const char *path, const struct source_options *opts,
 	      struct source **ret, struct err *e)
 {
 	struct remote_target t;
-	struct source_at at;
 	struct remote *remote;
 	struct address a;
 	int rc;
@@ -143,13 +159,68 @@ int fs_source(const struct app *setup, const char *path, const struct source_opt
 	rc = app_remote_parse(setup->cfg, path, &remote, &a, &t, e);
 	if (rc < 0)
 		return rc;
-	rc = remote_at(remote, &t, &at, e);
+	rc = open_target(setup, remote, &t, opts, ret, e);
 	address_release(&a);
+	return rc;
+}
+
+static bool not_empty(void *arg, const char *name NZ_UNUSED, bool is_dir NZ_UNUSED,
+		      const struct store_stat *st NZ_UNUSED)
+{
+	*(bool *)arg = true;
+	return false;
+}
+
+int fs_remote_folder(const struct app *setup, const char *address, struct store **ret,
+		     struct err *e)
+{
+	struct store *store = NULL;
+	struct remote_target t;
+	struct source_at at;
+	struct remote *remote;
+	struct address a;
+	bool any = false;
+	int rc = app_remote_parse(setup->cfg, address, &remote, &a, &t, e);
+
 	if (rc < 0)
 		return rc;
-	rc = source_open_at(setup->formats, setup->n_formats, &at, opts, ret, e);
-	if (rc < 0)
+	rc = remote_at(remote, &t, &at, e);
+	if (rc == 0)
 		remote_at_release(&at);
+	else if (rc == -ENOENT && remote_store(remote, &t, &store, NULL) == 0 &&
+		 !store->unlisted && store_list(store, "", false, not_empty, &any, NULL) == 0 &&
+		 any)
+		rc = 1;
+	address_release(&a);
+	if (rc > 0)
+		*ret = store;
+	else
+		store_close(store);
+	return rc;
+}
+
+int fs_source_below(const struct app *setup, const char *folder, const char *key, bool is_file,
+		    const struct source_options *opts, struct source **ret, struct err *e)
+{
+	struct remote_target t;
+	struct remote *remote;
+	struct address a;
+	int rc = app_remote_parse(setup->cfg, folder, &remote, &a, &t, e);
+
+	if (rc < 0)
+		return rc;
+	auto_free char *whole = *t.key ? str_printf("%s/%s", t.key, key) : strdup(key);
+	size_t n = strlen(t.shown);
+
+	while (n > 0 && t.shown[n - 1] == '/')
+		n--;
+	auto_free char *shown = str_printf("%.*s/%s", (int)n, t.shown, key);
+
+	t.key = whole;
+	t.shown = shown;
+	t.what = is_file ? REMOTE_FILE : REMOTE_TREE;
+	rc = whole && shown ? open_target(setup, remote, &t, opts, ret, e) : err_nomem(e);
+	address_release(&a);
 	return rc;
 }
 

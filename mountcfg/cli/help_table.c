@@ -62,9 +62,9 @@ static const struct cfg_help_row rows[] = {
 	 "disk_cache_size decode_threads open_datasets default_chunk_size concat_index",
 	 "Write kerchunk references to the chunks of SOURCE, for programs that read them through "
 	 "fsspec without a mount: JSON to OUT or standard output, or a new directory of Parquet "
-	 "files if OUT ends in .parq or .parquet. If SOURCE is a directory of datasets, each of "
-	 "them is a group of the references. --table writes a table of chunks instead, one new "
-	 "Parquet file, for Spark and SQL.",
+	 "files if OUT ends in .parq or .parquet. If SOURCE is a directory of datasets, or a "
+	 "folder of an object store, each of them is a group of the references. --table writes a "
+	 "table of chunks instead, one new Parquet file, for Spark and SQL.",
 	 {"nczarrfs refs --address s3://bucket/data /data data.json",
 	  "nczarrfs refs --concat time --inline 'year/*.nc' year.parq"}},
 	{CFG_CHECK,

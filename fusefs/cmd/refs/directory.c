@@ -13,6 +13,7 @@
 #include "base/observe/log.h"
 #include "base/os/url.h"
 #include "fusefs/app/dataset_list.h"
+#include "fusefs/app/remote.h"
 #include "fusefs/app/workers.h"
 #include "fusefs/cmd/refs/refs_int.h"
 #include "fusefs/write/writable.h"
@@ -28,6 +29,7 @@ struct refs_dir {
 	struct refs_job *job;
 	struct stat out; /* of an existing output */
 	bool has_out;
+	char *top;   /* that paths begin with, without '/' at its end; owned */
 	size_t skip; /* bytes of a path before its part below the directory */
 	bool encode; /* the address is a URL */
 	struct dataset_list list;
@@ -63,6 +65,22 @@ static void put_address(const struct refs_dir *d, const char *below, struct buf 
 	buf_putc(out, '\0');
 }
 
+/* open_source - open the source of a dataset. */
+static int open_source(const struct refs_dir *d, const char *path,
+		       const struct source_options *opts, struct source **ret, struct err *e)
+{
+	const struct app *setup = d->job->setup;
+	int rc;
+
+	if (d->job->folder)
+		return fs_source_below(setup, setup->cfg->source, path + d->skip,
+				       name_says_dataset(store_key_name(path), false), opts, ret,
+				       e);
+	rc = fs_rw_repair(setup, path, false, e);
+	return rc < 0 ? rc
+		      : source_open(setup->formats, setup->n_formats, path, opts, ret, e);
+}
+
 /* open_dataset - open a dataset and its view. *ret_source may be new also after an error. */
 static int open_dataset(const struct refs_dir *d, const char *path, struct source **ret_source,
 			struct view **ret_view, struct err *e)
@@ -74,12 +92,10 @@ static int open_dataset(const struct refs_dir *d, const char *path, struct sourc
 					  .shared = setup->shared,
 					  .share = FS_MIRROR_SHARE};
 	struct source_options opts;
-	int rc = fs_rw_repair(setup, path, false, e);
+	int rc;
 
-	if (rc < 0)
-		return rc;
 	fs_source_options(setup->cfg, &opts);
-	rc = source_open(setup->formats, setup->n_formats, path, &opts, ret_source, e);
+	rc = open_source(d, path, &opts, ret_source, e);
 	if (rc == 0)
 		rc = fs_rechunk(setup, setup->cfg, &opts, FS_MIRROR_SHARE, ret_source, e);
 	if (rc < 0)
@@ -247,6 +263,20 @@ static bool leave_out(void *arg, const char *path NZ_UNUSED, const struct stat *
 	       (d->has_out && d->out.st_dev == st->st_dev && d->out.st_ino == st->st_ino);
 }
 
+/* refs_dir_list - list the datasets. */
+static int refs_dir_list(struct refs_dir *d, struct err *e)
+{
+	const struct app *setup = d->job->setup;
+	size_t n = strlen(d->top);
+
+	while (n > 0 && d->top[n - 1] == '/')
+		d->top[--n] = '\0';
+	d->skip = n + 1;
+	if (d->job->folder)
+		return dataset_list_of_store(d->job->folder, d->top, &d->list, e);
+	return dataset_list_find(setup, setup->cfg->source, leave_out, d, &d->list, e);
+}
+
 /* refs_dir_find - prepare the process, and list the datasets. */
 static int refs_dir_find(struct refs_dir *d, struct err *e)
 {
@@ -257,13 +287,15 @@ static int refs_dir_find(struct refs_dir *d, struct err *e)
 	if (rc < 0)
 		return cfg_place_error(cfg, e);
 	d->has_out = d->job->out && stat(d->job->out, &d->out) == 0;
-	d->skip = strlen(cfg->source) + (strcmp(cfg->source, "/") != 0);
+	d->top = strdup(d->job->folder ? cfg->shown : cfg->source);
+	if (!d->top)
+		return err_nomem(e);
 	d->encode = strncmp(d->job->address, "http://", 7) == 0 ||
 		    strncmp(d->job->address, "https://", 8) == 0;
 	/* threads open the datasets: the process that forks has to exist before them */
 	rc = app_prepare(setup, e);
 	if (rc == 0)
-		rc = dataset_list_find(setup, cfg->source, leave_out, d, &d->list, e);
+		rc = refs_dir_list(d, e);
 	if (rc == 0 && d->list.missed && !cfg->hide_bad)
 		rc = err_set(e, -EIO,
 			     "'%s': no references are written, because %" PRIu64
@@ -315,6 +347,7 @@ int refs_directory(struct refs_job *j, struct err *e)
 	if (fd >= 0)
 		(void)close(fd); /* it was synced */
 	dataset_list_release(&d.list);
+	free(d.top);
 	(void)pthread_mutex_destroy(&d.lock);
 	return rc;
 }

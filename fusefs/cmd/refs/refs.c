@@ -22,6 +22,7 @@
 #include "base/observe/log.h"
 #include "base/core/str.h"
 #include "base/os/url.h"
+#include "fusefs/app/remote.h"
 #include "fusefs/cmd/commands.h"
 #include "fusefs/cmd/refs/refs_int.h"
 #include "fusefs/mirror/view.h"
@@ -29,6 +30,7 @@
 #include "translate/rechunk/rechunk.h"
 
 #define HEAD_BYTES 4096 /* of an existing file */
+#define REMOTE_THREADS 16 /* they wait for a server, and not for a processor */
 #define INLINE_MAX ((uint64_t)64 << 20) /* bytes of a chunk that is embedded */
 
 /* ---- the output ---- */
@@ -214,6 +216,8 @@ uint32_t refs_threads(const struct cfg *cfg)
 
 	if (cfg->decode_threads)
 		return cfg->decode_threads;
+	if (cfg->remote)
+		return REMOTE_THREADS;
 	return sched_getaffinity(0, sizeof(set), &set) < 0 ? 2 : 2 * (uint32_t)CPU_COUNT(&set);
 }
 
@@ -341,12 +345,21 @@ static int report_text(const struct refs_job *j)
 static int refs_make(void *arg)
 {
 	struct refs_job *j = arg;
+	const struct cfg *cfg = j->setup->cfg;
 	struct err e = ERR_INIT;
-	int rc = mirror_only(j->setup, &e);
+	int rc;
 
+	if (cfg->remote && !cfg->concat) {
+		/* remote access has a thread: the process that forks has to exist before it */
+		rc = app_prepare(j->setup, &e);
+		if (rc == 0)
+			rc = fs_remote_folder(j->setup, cfg->source, &j->folder, &e);
+	} else {
+		rc = mirror_only(j->setup, &e);
+	}
 	j->several = rc > 0;
 	if (rc >= 0) {
-		j->address = refs_address_of(j->setup->cfg, &e);
+		j->address = refs_address_of(cfg, &e);
 		rc = j->address ? check_address(j, &e) : e.code;
 	}
 	if (rc == 0)
@@ -354,11 +367,12 @@ static int refs_make(void *arg)
 	if (rc < 0 && e.code)
 		log_error("%s", e.msg);
 	free(j->address);
+	store_close(j->folder);
 	if (rc < 0)
 		return 1;
 	if (!j->out || is_stdout(j->out))
 		return 0;
-	if (j->setup->cfg->json)
+	if (cfg->json)
 		return report_json(j);
 	return !j->stream ? report_text(j) : 0;
 }

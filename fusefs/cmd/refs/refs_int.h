@@ -18,6 +18,7 @@ struct refs_job {
 	char *tmp;                   /* temporary name next to out; owned */
 	char *address;               /* that the references begin with; owned */
 	bool several;                /* the source is a directory of datasets */
+	struct store *folder;        /* that is remote: its objects; owned. NULL: it is local */
 	/* of a directory: datasets that were written, and that were left out; files and directories
 	 * that could not be read, which may be or have datasets */
 	uint64_t datasets, left_out, unreadable;
@@ -38,7 +39,7 @@ struct refs_options refs_options_of(const struct refs_job *j, const char *addres
 int refs_unchanged(struct source *s, int rc, struct err *e) NZ_MUST_USE;
 
 /* refs_threads - threads that open files: twice the processors, as one waits while the process of
- * its library works. */
+ * its library works; more of remote files. */
 uint32_t refs_threads(const struct cfg *cfg);
 
 /* refs_directory - write references to all datasets below the source (directory.c). Returns 0, or a

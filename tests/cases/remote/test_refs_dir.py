@@ -18,6 +18,7 @@ import zarr
 from cases.remote.test_refs import (by_fsspec, each_array, from_json, from_parquet, fsspec, refs,
                                     two_arrays)
 from lib import trees
+from lib.s3_server import S3Server
 
 
 def make_h5(path, seed):
@@ -215,6 +216,66 @@ def test_addresses(t):
         assert doc["2020/deep er/ä b.nc/t/0.0"][0] == begin + name
         assert doc["t.zarr/v/0.0"] == [begin + "t.zarr/v/0.0"]
         assert all(v[0].startswith(begin) for v in doc.values() if isinstance(v, list))
+
+
+def in_bucket(top, prefix):
+    """The objects that a copy of a directory is, with the empty ones that stand for folders."""
+    objects = {}
+    for folder, _, names in os.walk(top):
+        objects[prefix + os.path.relpath(folder, top) + "/"] = b""
+        for name in names:
+            path = f"{folder}/{name}"
+            if not os.path.islink(path):
+                with open(path, "rb") as f:
+                    objects[prefix + os.path.relpath(path, top)] = f.read()
+    return objects
+
+
+# SEMANTICS K12
+def test_bucket(t):
+    """A folder of a bucket has the references of the same directory, whatever the number of
+    threads; a dataset that cannot be read is named, and credentials are not written."""
+    top = t.path("data")
+    native = make_archive(top)
+    shutil.copytree(top + "/t.zarr", top + "/2020/stores/plain")  # only its content says what it is
+    n = len(DATASETS) + 1
+    os.environ.update(AWS_ACCESS_KEY_ID="AKID", AWS_SECRET_ACCESS_KEY="secret", HOME=t.tmp)
+    objects = in_bucket(top, "all of it/")
+    with S3Server(keys={"AKID": "secret"}, buckets={"b": objects}) as s3:
+        s3.page = 3
+        where = "endpoint=" + s3.url
+        refs(t, "-o", "address=s3://b/all of it", top, t.path("want.json"))
+        with open(t.path("want.json")) as f:
+            want = f.read()
+        for more in "", ",decode_threads=1":
+            out = refs(t, "-o", where + more, "s3://b/all%20of%20it/", t.path("got.json"))
+            assert f"references to {n} datasets of s3://b/all" in out, out
+            with open(t.path("got.json")) as f:
+                assert f.read() == want
+        assert "AKID" not in want and "secret" not in want
+        refs(t, "-o", "address=https://h/top", "-o", where, "s3://b", t.path("whole.json"))
+        with open(t.path("whole.json")) as f:
+            doc = json.load(f)["refs"]
+        assert doc["all of it/b.h5/t/0.0"][0] == "https://h/top/all%20of%20it/b.h5"
+        refs(t, "-o", where, "s3://b/all%20of%20it", t.path("got.parq"))
+        with t.mount(t.path("got.parq"), "view=zarr", where) as m:
+            t.call(equal_native, m.path, native)
+
+        refs(t, "-o", where, "s3://b/all%20of%20it/notes", t.path("no.json"), fails="no datasets")
+        refs(t, "-o", where, "s3://b/nothing", t.path("no.json"), fails="not found")
+        s3.fault = lambda h: "2020%2Fstores%2F" in h.path and (h.say(403), True)[1]
+        refs(t, "-o", where, "s3://b/all%20of%20it", t.path("no.json"),
+             fails="folder '2020/stores': 's3://b/all%20of%20it': access denied")
+        s3.fault = None
+        with open(t.path("bad.nc"), "w") as f:
+            f.write("none")
+        s3.upload("b", t.path("bad.nc"), "all of it/2020/bad.nc")
+        err = refs(t, "-o", where, "s3://b/all%20of%20it", t.path("no.json"),
+                   fails=f"1 of {n + 1} datasets")
+        assert "s3://b/all%20of%20it/2020/bad.nc" in err and not os.path.exists(t.path("no.json"))
+        refs(t, "-o", where + ",unsupported=skip", "s3://b/all%20of%20it", t.path("got.json"))
+        with open(t.path("got.json")) as f:
+            assert f.read() == want
 
 
 def test_names(t):
