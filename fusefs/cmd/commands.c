@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/observe/log.h"
+#include "base/observe/print.h"
 #include "base/process/sandbox.h"
 #include "codecs/core/codec.h"
 #include "fusefs/cmd/check/check.h"
@@ -15,27 +16,6 @@
 #include "fusefs/http/server.h"
 #include "fusefs/daemon/status.h"
 #include "hdf5view/hdf5view.h"
-
-bool print_part(struct buf *text)
-{
-	bool ok = buf_ok(text) &&
-		  (text->len == 0 ||
-		   fwrite(text->data, 1, text->len, stdout) == text->len) &&
-		  fflush(stdout) == 0;
-
-	buf_clear(text);
-	if (!ok)
-		log_error("standard output: could not be written");
-	return ok;
-}
-
-int print_text(struct buf *text)
-{
-	bool ok = print_part(text);
-
-	buf_release(text);
-	return ok ? 0 : 1;
-}
 
 static int run_help(const struct app *setup)
 {

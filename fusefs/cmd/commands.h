@@ -19,10 +19,4 @@ bool subcommand_has(enum cfg_command command, unsigned flag);
 /* subcommand_run - run setup->cfg's command. Prints; returns the exit status. */
 int subcommand_run(const struct app *setup);
 
-/* print_part - print text to standard output and clear it. Returns false after an error, which is
- * logged. */
-bool print_part(struct buf *text);
-/* print_text - print text to standard output and release it. Returns the exit status. */
-int print_text(struct buf *text);
-
 #endif

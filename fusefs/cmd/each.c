@@ -12,6 +12,7 @@
 
 #include "base/core/str.h"
 #include "base/observe/log.h"
+#include "base/observe/print.h"
 #include "fusefs/cmd/commands.h"
 
 /* each - one process. */

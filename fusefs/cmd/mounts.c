@@ -11,11 +11,11 @@
 
 #include "base/observe/log.h"
 #include "base/core/str.h"
+#include "base/observe/print.h"
 #include "base/os/url.h"
-#include "fusefs/cmd/umount_wait.h"
+#include "fusefs/daemon/umount_wait.h"
 #include "fusefs/daemon/mountinfo.h"
 #include "fusefs/daemon/mounter.h"
-#include "fusefs/cmd/commands.h"
 
 static const struct cfg_mount *find_named(const struct cfg *cfg, const char *name)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fusefs/cmd/mounts.h"
-#include "fusefs/cmd/commands.h"
+#include "base/observe/print.h"
 
 struct print {
 	const struct cfg *cfg;

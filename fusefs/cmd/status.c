@@ -12,11 +12,11 @@
 #include <string.h>
 
 #include "base/observe/log.h"
+#include "base/observe/print.h"
 #include "base/os/cancel.h"
 #include "fusefs/app/fusefs.h"
 #include "fusefs/daemon/child_query.h"
 #include "fusefs/daemon/control_socket.h"
-#include "fusefs/cmd/commands.h"
 #include "fusefs/daemon/mountinfo.h"
 
 enum {

@@ -15,7 +15,7 @@ enum status_what {
 	STATUS_TEXT,   /* for people */
 	STATUS_JSON,   /* for programs */
 	STATUS_LEVELS, /* the log's levels, after `data`, if not "", has changed them */
-	STATUS_ENDING, /* the processes to wait for after an unmount: fusefs/cmd/umount_wait.h */
+	STATUS_ENDING, /* the processes to wait for after an unmount: fusefs/daemon/umount_wait.h */
 };
 
 /* status_page - both request and answer. An answer longer than a page is kept for some time, and

@@ -13,7 +13,7 @@
 #include "base/observe/metrics.h"
 #include "base/core/str.h"
 #include "base/os/lock.h"
-#include "fusefs/cmd/umount_wait.h"
+#include "fusefs/daemon/umount_wait.h"
 #include "fusefs/daemon/control_socket.h"
 
 enum {

@@ -18,9 +18,9 @@
 #include "base/observe/log.h"
 #include "base/process/sandbox.h"
 #include "base/core/str.h"
+#include "base/observe/print.h"
 #include "fusefs/app/remote.h"
 #include "fusefs/http/http_int.h"
-#include "fusefs/cmd/commands.h"
 
 enum {
 	PORT = 8080,

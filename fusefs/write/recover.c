@@ -10,7 +10,7 @@
 #define LOG_COMPONENT LOG_WRITE
 #include "base/observe/log.h"
 #include "base/core/str.h"
-#include "fusefs/cmd/commands.h"
+#include "base/observe/print.h"
 #include "fusefs/mirror/view.h"
 #include "fusefs/app/remote.h"
 #include "mountcfg/address/address.h"

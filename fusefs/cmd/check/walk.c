@@ -15,8 +15,8 @@
 #include "base/core/hash.h"
 #include "base/observe/log.h"
 #include "base/core/str.h"
+#include "base/observe/print.h"
 #include "fusefs/app/dataset_list.h"
-#include "fusefs/cmd/commands.h"
 #include "fusefs/mirror/view.h"
 
 /* walk_found - the datasets below a directory. */

@@ -10,7 +10,7 @@
 
 #include "base/core/str.h"
 #include "base/observe/log.h"
-#include "fusefs/cmd/commands.h"
+#include "base/observe/print.h"
 #include "fusefs/cmd/each.h"
 #include "fusefs/cmd/info/info_int.h"
 

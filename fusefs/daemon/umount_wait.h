@@ -2,8 +2,8 @@
 /* umount_wait.h - the end of a mount: unmounting returns before the last commit is complete and the
  * source is released. To wait for that, get the server's processes before unmounting, and wait for
  * them. */
-#ifndef FUSEFS_CMD_UMOUNT_WAIT_H
-#define FUSEFS_CMD_UMOUNT_WAIT_H
+#ifndef FUSEFS_DAEMON_UMOUNT_WAIT_H
+#define FUSEFS_DAEMON_UMOUNT_WAIT_H
 
 #include "base/core/buf.h"
 #include "fusefs/daemon/mountinfo.h"

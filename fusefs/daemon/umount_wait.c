@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* umount_wait.c - waits until an unmounted mount has committed its writes and released its
  * source. */
-#include "fusefs/cmd/umount_wait.h"
+#include "fusefs/daemon/umount_wait.h"
 
 #include <errno.h>
 #include <fcntl.h>
