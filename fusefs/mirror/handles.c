@@ -159,7 +159,7 @@ static int create_in_slot(struct mirror *m, uint64_t dir, const char *name, int 
 		slot_put(m, s, 0);
 		return rc;
 	}
-	mirror_show(s, ret_attr);
+	mirror_show(m, s, ret_attr);
 	return give_slot(m, s, ret_attr->id, 1, ret, e);
 }
 
@@ -390,7 +390,7 @@ static int w_setattr(struct view *v, uint64_t id, uint64_t fh, const struct view
 		return rc;
 	rc = s->view->write->setattr(s->view, inner_of(id), h ? h->fh : 0, set, ret, e);
 	if (rc == 0)
-		mirror_show(s, ret);
+		mirror_show(m, s, ret);
 	slot_put(m, s, 0);
 	return rc;
 }

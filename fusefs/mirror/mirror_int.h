@@ -264,7 +264,7 @@ extern const struct view_write_ops mirror_write_ops;
 void write_handles_free(struct mirror *m);
 
 /* mirror_show - convert an attribute of a dataset's view to the mirror's. */
-void mirror_show(const struct slot *s, struct view_attr *a);
+void mirror_show(const struct mirror *m, const struct slot *s, struct view_attr *a);
 /* mirror_read_slot - read, through a handle or without one (fh 0). The slot is in use; *ret_held:
  * the answer holds that use now. */
 int mirror_read_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t fh, uint64_t off,

@@ -111,7 +111,7 @@ static int mkdir_in_slot(struct mirror *m, uint64_t dir, const char *name, mode_
 					     ret, e)
 		     : err_set(e, -EPERM, "'%s' cannot contain directories", s->name);
 	if (rc == 0)
-		mirror_show(s, ret);
+		mirror_show(m, s, ret);
 	slot_put(m, s, rc == 0);
 	return rc;
 }
@@ -459,7 +459,7 @@ int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size
 					    ret, e)
 		     : err_set(e, -EPERM, "'%s' cannot contain hard links", s->name);
 	if (rc == 0)
-		mirror_show(s, ret);
+		mirror_show(m, s, ret);
 	slot_put(m, s, rc == 0);
 	return rc;
 }

@@ -77,8 +77,13 @@ static void show_written(const struct slot *s, struct view_attr *a)
 	a->gid = s->st.st_gid;
 }
 
-void mirror_show(const struct slot *s, struct view_attr *a)
+void mirror_show(const struct mirror *m, const struct slot *s, struct view_attr *a)
 {
+	/* A change of a file gives the root another id. That of a store in a directory shows only
+	 * when it is polled, for which there have to be requests. In a writable mirror the same
+	 * slot may become writable. */
+	a->inner = !m->base.write && !a->unknown && a->id != VIEW_ROOT &&
+		   name_is_tree(s->kind) && S_ISREG(s->st.st_mode);
 	a->id = id_of(s->number, a->id);
 	if (s->rw)
 		show_written(s, a);
@@ -109,7 +114,7 @@ static int mirror_view_file_attr(struct mirror *m, uint32_t number, const struct
 						  ret, e)
 			   : s->view->ops->getattr(s->view, IMAGE_ID, ret, e);
 		if (!rc)
-			mirror_show(s, ret);
+			mirror_show(m, s, ret);
 		else
 			rc = slot_map_error(m, s, rc, e);
 		slot_put(m, s, 0);
@@ -272,7 +277,7 @@ static int mirror_lookup(struct view *v, uint64_t dir, const char *name, size_t 
 	if (rc || ret->unknown)
 		rc = slot_map_error(m, s, rc, e);
 	if (!rc)
-		mirror_show(s, ret);
+		mirror_show(m, s, ret);
 	slot_put(m, s, !rc);
 	return rc;
 }
@@ -325,7 +330,7 @@ static int mirror_getattr(struct view *v, uint64_t id, struct view_attr *ret, st
 	if (rc || ret->unknown)
 		rc = slot_map_error(m, s, rc, e);
 	if (!rc)
-		mirror_show(s, ret);
+		mirror_show(m, s, ret);
 	slot_put(m, s, 0);
 	return rc;
 }
@@ -333,6 +338,7 @@ static int mirror_getattr(struct view *v, uint64_t id, struct view_attr *ret, st
 /* Listing. */
 
 struct relay {
+	const struct mirror *m;
 	struct slot *slot;
 	view_emit *emit;
 	void *arg;
@@ -348,7 +354,7 @@ static bool relay_entry(void *arg, const char *name, uint64_t id, bool is_dir,
 
 	if (attr) {
 		copy = *attr;
-		mirror_show(r->slot, &copy);
+		mirror_show(r->m, r->slot, &copy);
 	}
 	taken = r->emit(r->arg, name, id_of(r->slot->number, id), is_dir, attr ? &copy : NULL,
 			next);
@@ -360,7 +366,7 @@ static int mirror_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_
 		       view_emit *emit, void *arg, struct err *e)
 {
 	struct mirror *m = mirror_of(v);
-	struct relay r = {.emit = emit, .arg = arg};
+	struct relay r = {.m = m, .emit = emit, .arg = arg};
 	int rc;
 
 	if (!cookie)

@@ -22,7 +22,7 @@
 #include "fusefs/mirror/view.h"
 #include "fusefs/daemon/status.h"
 
-#define TIMEOUT 3600.0 /* seconds: the kernel is notified of every change */
+#define TIMEOUT 3600.0 /* seconds: the kernel learns of every change in another way */
 #define VOLATILE_ATTRS 1.0                   /* seconds: the kernel is not notified of changes */
 #define UNCACHED_BYTES ((uint64_t)256 << 10) /* smaller files gain nothing */
 #define BLOCK_SIZE 131072                    /* st_blksize: the kernel's readahead */
@@ -138,6 +138,8 @@ double call_timeout(const struct call *c, const struct view_attr *a)
 	 * directories, and every path leads through some. */
 	if (c->view->write)
 		return a && a->steady ? VOLATILE_ATTRS : 0;
+	if (a && a->inner)
+		return TIMEOUT;
 	if (c->view->follows || (a && a->volatile_attrs))
 		return VOLATILE_ATTRS;
 	/* nothing reports changes of remote sources: requests trigger the check */

@@ -133,7 +133,7 @@ static void test_counterparts(void **state)
 	/* a Zarr store view: its directory is known without opening it */
 	assert_int_equal(chmod(full(f, "a.nc"), 0640), 0);
 	assert_int_equal(lookup(f, VIEW_ROOT, "a.zarr", &a), 0);
-	assert_true(a.is_dir && a.own && a.volatile_attrs);
+	assert_true(a.is_dir && a.own && a.volatile_attrs && !a.inner);
 	assert_int_equal(a.mode, 0550);
 	assert_int_equal(getattr(f, a.id, &b), 0);
 	assert_int_equal(atomic_load(&fake_opened), 0);
@@ -141,7 +141,7 @@ static void test_counterparts(void **state)
 	tree = a.id;
 	assert_int_equal(lookup(f, tree, "data", &a), 0);
 	assert_int_equal(atomic_load(&fake_opened), 1);
-	assert_true(!a.is_dir && a.own && a.volatile_attrs && a.fixed);
+	assert_true(!a.is_dir && a.own && a.volatile_attrs && a.fixed && a.inner);
 	assert_int_equal(a.mode, 0440);
 	assert_int_equal(a.id >> 36, tree >> 36);
 	assert_string_equal(read_text(f, a.id, 0, &rc), "FAKE a");
@@ -150,7 +150,7 @@ static void test_counterparts(void **state)
 
 	/* a file: its size needs the dataset */
 	assert_int_equal(lookup(f, VIEW_ROOT, "b.nc", &a), 0);
-	assert_true(!a.is_dir && !a.unknown);
+	assert_true(!a.is_dir && !a.unknown && !a.inner);
 	assert_int_equal(a.size, 6);
 	assert_int_equal(atomic_load(&fake_opened), 2);
 	assert_string_equal(read_text(f, a.id, 0, &rc), "FAKE b");
