@@ -136,6 +136,32 @@ def variables(path, count):
             v[0:3] = float(i)
 
 
+def groups(path, count, each):
+    """Groups with three coordinates and `each` variables, with the attributes of real files."""
+    import netCDF4
+
+    with netCDF4.Dataset(path, "w") as f:
+        f.Conventions = "CF-1.10"
+        for k in range(count):
+            g = f.createGroup(f"group_{k:02d}")
+            g.title = f"group number {k}"
+            for name, n, units in (("time", None, "hours since 2000-01-01"),
+                                   ("lat", 12, "degrees_north"), ("lon", 16, "degrees_east")):
+                g.createDimension(name, n)
+                v = g.createVariable(name, "f8", (name,))
+                v.units = units
+                v.standard_name = name
+                v[:] = np.arange(n or 4)
+            for i in range(each):
+                v = g.createVariable(f"var_{i:02d}", "f4", ("time", "lat", "lon"), zlib=True,
+                                     fill_value=-999.0)
+                v.units = "K"
+                v.long_name = f"variable number {i} of group {k}"
+                v.cell_methods = "time: mean"
+                v.valid_range = np.array([-10, 10], "f4")
+                v[0:4] = float(i)
+
+
 def many(path, counts):
     """Datasets v0, v1 ... of counts[i] chunks of 8 bytes: all index, no data."""
     import h5py
