@@ -208,6 +208,8 @@ static int look_at_name(struct dataset_walk *w, struct store *s, const char *key
 
 	if (!below)
 		return err_nomem(e);
+	if (strlen(below) > STORE_KEY_MAX)
+		return err_set(e, -ENAMETOOLONG, "folder '%.100s...': too long a key", key);
 	if (!name_says_dataset(x->name, x->is_dir))
 		rc = look_in_folder(w, s, below, depth + 1, e);
 	if (rc <= 0)

@@ -175,6 +175,7 @@ int fs_remote_folder(const struct app *setup, const char *address, struct store 
 		     struct err *e)
 {
 	struct store *store = NULL;
+	struct err why = ERR_INIT; /* absence is no error of a folder */
 	struct remote_target t;
 	struct source_at at;
 	struct remote *remote;
@@ -184,7 +185,7 @@ int fs_remote_folder(const struct app *setup, const char *address, struct store 
 
 	if (rc < 0)
 		return rc;
-	rc = remote_at(remote, &t, &at, e);
+	rc = remote_at(remote, &t, &at, &why);
 	if (rc == 0)
 		remote_at_release(&at);
 	else if (rc == -ENOENT && remote_store(remote, &t, &store, NULL) == 0 &&
@@ -196,7 +197,7 @@ int fs_remote_folder(const struct app *setup, const char *address, struct store 
 		*ret = store;
 	else
 		store_close(store);
-	return rc;
+	return rc < 0 ? err_set(e, rc, "%s", why.msg) : rc;
 }
 
 int fs_source_below(const struct app *setup, const char *folder, const char *key, bool is_file,
