@@ -479,17 +479,19 @@ int commits_now(struct tree *t, struct err *e)
 /* poll_now - without any lock. */
 static void poll_now(struct tree *t)
 {
-	uint64_t mine;
+	uint64_t mine, attempts;
 	bool busy;
 
 	commit_thread_lock(t);
 	busy = t->committing;
+	attempts = t->attempts;
 	unlock(t);
 	if (busy || snapshots_check(t->snapshots, NULL) != -ESTALE)
 		return;
 	commit_thread_lock(t);
 	mine = t->renewed + 1;
-	if (!t->committing && !t->stopping) {
+	/* what the check saw may be the change by a commit since */
+	if (!t->committing && t->attempts == attempts && !t->stopping) {
 		t->renew = true;
 		(void)pthread_cond_signal(&t->wake);
 		while (t->renewed < mine && !t->stopping)

@@ -59,7 +59,8 @@ def test_source_gone_or_garbage(t):
         names = sorted(os.listdir(mnt + "/v"))
         eventually(lambda: reading(mnt + "/v/98") == errno.EIO)  # not before the change is noticed
         for name in "98", "7", ".zarray":
-            assert reading(mnt + "/v/" + name) == errno.EIO, name
+            got = reading(mnt + "/v/" + name)
+            assert got == errno.EIO, (name, got)
         assert sorted(os.listdir(mnt + "/v")) == names and "98" in names
         os.rename(path + ".gone", path)
 

@@ -38,6 +38,9 @@ struct data {
 	/* called once, in the middle of a listing */
 	void (*listed)(void *arg);
 	void *listed_arg;
+	/* called once, by the next poll before it looks */
+	void (*polled)(void *arg);
+	void *polled_arg;
 	/* what a commit is to do */
 	atomic_int fail; /* its code; once for each time in fail_times */
 	atomic_int fail_times;
@@ -280,6 +283,12 @@ static inline int fsource_poll(struct source *s, struct err *e)
 
 	if (atomic_load(&f->held))
 		return 0;
+	if (f->d->polled) {
+		void (*polled)(void *arg) = f->d->polled;
+
+		f->d->polled = NULL;
+		polled(f->d->polled_arg);
+	}
 	(void)pthread_mutex_lock(&f->d->lock);
 	same = f->d->state == f->state;
 	(void)pthread_mutex_unlock(&f->d->lock);

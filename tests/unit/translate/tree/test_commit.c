@@ -104,6 +104,30 @@ static void test_fails(void **state)
 	is(f, "v/0.0", "last");
 }
 
+static void commit_meanwhile(void *arg)
+{
+	struct fx *f = arg;
+
+	assert_int_equal(write_text(f, "v/a", "1"), 0);
+	assert_int_equal(sync_dir(f), 0);
+	assert_int_equal(write_text(f, "v/b", "2"), 0);
+}
+
+/* A poll that began before a commit sees the change that the commit made, after its end. */
+static void test_polled(void **state)
+{
+	struct fx *f = *state;
+
+	f->d.polled_arg = f;
+	f->d.polled = commit_meanwhile;
+	atomic_store(&tree_of(f->v)->polled_ms, 0);
+	assert_string_equal(text(f, "v/0.0"), "chunk");
+	assert_null(f->d.polled);
+	is(f, "v/a", "1");
+	assert_int_equal(sync_dir(f), 0);
+	is(f, "v/b", "2");
+}
+
 /* a commit succeeds, and then the dataset cannot be opened: that is reported, and tried again */
 static void test_not_opened(void **state)
 {
@@ -614,6 +638,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_begins),     TEST(test_fails),      TEST(test_room),
+		TEST(test_polled),
 		TEST(test_left),       TEST(test_foreign),    TEST(test_crowd),
 		TEST(test_listing),    TEST(test_held),       TEST(test_held_room),
 		TEST(test_held_bytes), TEST(test_not_opened), TEST(test_shown_again),
