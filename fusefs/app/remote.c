@@ -189,9 +189,17 @@ int fs_remote_folder(const struct app *setup, const char *address, struct store 
 	if (rc == 0)
 		remote_at_release(&at);
 	else if (rc == -ENOENT && remote_store(remote, &t, &store, NULL) == 0 &&
-		 !store->unlisted && store_list(store, "", false, not_empty, &any, NULL) == 0 &&
-		 any)
-		rc = 1;
+		 !store->unlisted) {
+		struct err list = ERR_INIT;
+		int listed = store_list(store, "", false, not_empty, &any, &list);
+
+		if (any)
+			rc = 1;
+		else if (listed < 0) { /* no proof of absence */
+			rc = listed;
+			why = list;
+		}
+	}
 	address_release(&a);
 	if (rc > 0)
 		*ret = store;
