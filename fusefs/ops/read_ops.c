@@ -138,8 +138,6 @@ double call_timeout(const struct call *c, const struct view_attr *a)
 	 * directories, and every path leads through some. */
 	if (c->view->write)
 		return a && a->steady ? VOLATILE_ATTRS : 0;
-	if (a && a->inner)
-		return TIMEOUT;
 	if (c->view->follows || (a && a->volatile_attrs))
 		return VOLATILE_ATTRS;
 	/* nothing reports changes of remote sources: requests trigger the check */
@@ -152,7 +150,7 @@ void call_entry(const struct call *c, const struct view_attr *a, struct fuse_ent
 		.ino = live_ino(c->ep, a->id),
 		.generation = c->ep->number / EPOCHS_EPOCHS,
 		.attr_timeout = call_timeout(c, a),
-		.entry_timeout = call_timeout(c, a),
+		.entry_timeout = a->inner ? TIMEOUT : call_timeout(c, a),
 	};
 	call_stat(c, a, &entry->attr);
 }

@@ -32,8 +32,8 @@ struct view_attr {
 			   * follow */
 	bool steady;      /* of a writable view: a directory that keeps its name until it is renamed
 			   * or removed through the view: the kernel may cache it for a second */
-	bool inner;       /* of a view that follows: name and attributes stay as long as those of a
-			   * directory above, which the kernel looks up each second */
+	bool inner;       /* of a view that follows: the name stays as long as that of a directory
+			   * above, which the kernel looks up each second */
 	bool cached;      /* read in small pieces all over: always through the page cache */
 	bool own;         /* mode, uid, gid, mtime, ctime are this file's; else the source's hold */
 	mode_t mode;      /* permission bits only */
