@@ -207,6 +207,88 @@ void child_say(int sock, int rc, const void *data, size_t n)
 		_exit(0);
 }
 
+/* ---- data with descriptors ---- */
+
+/* sent_fds - the control data of a message. */
+union sent_fds {
+	struct cmsghdr head;
+	char room[CMSG_SPACE(sizeof(int) * SENT_MAX)];
+};
+
+/* send_with - send data and descriptors in one message. Returns the bytes that were sent, or
+ * -errno. */
+static ssize_t send_with(int sock, struct iovec *iov, size_t n_iov, const int *fds,
+			 size_t n_fds, int flags)
+{
+	const size_t bytes = sizeof(int) * n_fds;
+	union sent_fds control = {0};
+	struct msghdr msg = {.msg_iov = iov,
+			     .msg_iovlen = n_iov,
+			     .msg_control = control.room,
+			     .msg_controllen = CMSG_SPACE(bytes)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	ssize_t n;
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(bytes);
+	memcpy(CMSG_DATA(c), fds, bytes);
+	do {
+		n = sendmsg(sock, &msg, MSG_NOSIGNAL | flags);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+/* recv_with - receive a message of send_with. Returns its bytes, 0 at the other side's end, or
+ * -errno. */
+static ssize_t recv_with(int sock, struct iovec *iov, size_t n_iov, int fds[SENT_MAX],
+			 size_t *ret_fds)
+{
+	union sent_fds control = {0};
+	struct msghdr msg = {.msg_iov = iov,
+			     .msg_iovlen = n_iov,
+			     .msg_control = control.room,
+			     .msg_controllen = sizeof(control.room)};
+	ssize_t n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+
+	*ret_fds = 0;
+	if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len <= CMSG_LEN(sizeof(int) * SENT_MAX)) {
+		*ret_fds = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		memcpy(fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
+	}
+	return n < 0 ? -errno : n;
+}
+
+bool child_send_job(const struct child_proc *c, const struct child_kind *kind, void *data,
+		    size_t size, const int *fds)
+{
+	struct iovec iov = {data, size};
+	ssize_t n = send_with(c->sock, &iov, 1, fds, kind->n_fds, MSG_DONTWAIT);
+
+	return n > 0 && child_send(c->sock, (const uint8_t *)data + n, size - (size_t)n,
+				   MSG_DONTWAIT);
+}
+
+bool child_next_job(const struct child_self *self, const struct child_kind *kind, void *data,
+		    size_t size, int *fds)
+{
+	struct iovec iov = {data, size};
+	int got[SENT_MAX];
+	size_t n_fds, rest;
+	ssize_t n;
+
+	do {
+		n = recv_with(self->sock, &iov, 1, got, &n_fds);
+	} while (n == -EINTR);
+	if (n <= 0 || n_fds != kind->n_fds)
+		return false;
+	memcpy(fds, got, n_fds * sizeof(*fds));
+	rest = size - (size_t)n;
+	return rest == 0 ||
+	       recv(self->sock, (uint8_t *)data + n, rest, MSG_WAITALL) == (ssize_t)rest;
+}
+
 /* ---- the forker ---- */
 
 struct running {
@@ -237,29 +319,13 @@ static void reap(void)
 static bool recv_order(int sock, struct child_order *o, void *data, int fds[SENT_MAX],
 		       bool *ret_ok)
 {
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int) * SENT_MAX)];
-	} control = {0};
 	struct iovec iov[] = {{o, sizeof(*o)}, {data, CHILD_DATA_MAX}};
-	struct msghdr msg = {.msg_iov = iov,
-			     .msg_iovlen = ARRAY_LEN(iov),
-			     .msg_control = control.room,
-			     .msg_controllen = sizeof(control.room)};
-	const struct cmsghdr *c;
-	ssize_t n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	size_t n_fds;
+	ssize_t n = recv_with(sock, iov, ARRAY_LEN(iov), fds, &n_fds);
 
-	*ret_ok = false;
-	if (n < 0)
-		return errno == EINTR || errno == EAGAIN;
-	c = CMSG_FIRSTHDR(&msg);
-	if (n < (ssize_t)sizeof(*o) || (size_t)n != sizeof(*o) + o->size || !c ||
-	    c->cmsg_type != SCM_RIGHTS ||
-	    c->cmsg_len != CMSG_LEN(sizeof(int) * (o->kind->n_fds + OUR_FDS)))
-		return n > 0;
-	memcpy(fds, CMSG_DATA(c), sizeof(int) * (o->kind->n_fds + OUR_FDS));
-	*ret_ok = true;
-	return true;
+	*ret_ok = n >= (ssize_t)sizeof(*o) && (size_t)n == sizeof(*o) + o->size &&
+		  n_fds == o->kind->n_fds + OUR_FDS;
+	return n > 0 || n == -EINTR || n == -EAGAIN;
 }
 
 /* fork_job - fork; the report begins with the pid, or minus errno. */
@@ -366,46 +432,22 @@ bool child_prepared(void)
 
 /* ---- the server ---- */
 
-/* send_order - send an order to the forker. Returns 0, or -errno. */
-static int send_order(const struct child_order *o, const void *data, const int *fds)
-{
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int) * SENT_MAX)];
-	} control = {0};
-	const size_t bytes = sizeof(int) * (o->kind->n_fds + OUR_FDS);
-	struct iovec iov[] = {{(void *)(uintptr_t)o, sizeof(*o)}, /* sendmsg only reads */
-			      {(void *)(uintptr_t)data, (size_t)o->size}};
-	struct msghdr msg = {.msg_iov = iov,
-			     .msg_iovlen = ARRAY_LEN(iov),
-			     .msg_control = control.room,
-			     .msg_controllen = CMSG_SPACE(bytes)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-	ssize_t n;
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(bytes);
-	memcpy(CMSG_DATA(c), fds, bytes);
-	do {
-		n = sendmsg(forker.sock, &msg, MSG_NOSIGNAL);
-	} while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : 0;
-}
-
 /* start_by_forker - fds stays the caller's; its entry FD_REPORT is not set yet. */
 static int start_by_forker(const struct child_order *o, const void *data, int *fds,
 			   struct child_proc *ret, struct err *e)
 {
+	struct iovec iov[] = {{(void *)(uintptr_t)o, sizeof(*o)}, /* sendmsg only reads */
+			      {(void *)(uintptr_t)data, (size_t)o->size}};
 	int report[2], said = 0, rc;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, report) < 0)
 		return err_sys(e, errno, "cannot talk to the process for %s", o->kind->who);
 	fds[o->kind->n_fds + FD_REPORT] = report[1];
 	(void)pthread_mutex_lock(&forker.lock);
-	rc = send_order(o, data, fds);
+	rc = (int)send_with(forker.sock, iov, ARRAY_LEN(iov), fds, o->kind->n_fds + OUR_FDS, 0);
 	(void)pthread_mutex_unlock(&forker.lock);
 	(void)close(report[1]);
+	rc = rc < 0 ? rc : 0;
 	if (rc == 0 && child_take(report[0], &said, sizeof(said), INT64_MAX) != CHILD_TAKEN)
 		rc = -EPIPE;
 	if (rc == 0 && said <= 0)

@@ -97,6 +97,16 @@ void child_alone(void);
 int child_start(const struct child_kind *kind, void *own, const void *data, size_t size,
 		const int *fds, struct child_proc *ret, struct err *e) NZ_MUST_USE;
 
+/* child_send_job - give a child that waits in child_next_job another job, as child_start did. fds:
+ * borrowed. Returns false if the child has ended or does not receive; never waits. One thread at a
+ * time for each child. */
+bool child_send_job(const struct child_proc *c, const struct child_kind *kind, void *data,
+		    size_t size, const int *fds);
+/* child_next_job - in the child: wait for the next job, of `size` bytes. fds gets kind->n_fds
+ * descriptors, owned by the caller. Returns false when no further job will come. */
+bool child_next_job(const struct child_self *self, const struct child_kind *kind, void *data,
+		    size_t size, int *fds);
+
 /* child_end - kill the child if it still runs, and release it. Returns its wait status, or 0 when
  * that is not known. A child that has ended already keeps its real status: the signal does not
  * change it. */

@@ -46,6 +46,8 @@ int worker_end(struct worker *w)
 	int status = child_end(&w->child);
 
 	shm_release(&w->shared);
+	free(w->only);
+	w->only = NULL;
 	w->served = 0;
 	return status;
 }
@@ -267,6 +269,14 @@ void worker_give(struct worker_pool *p, struct worker *w)
 	w->busy = false;
 	(void)pthread_cond_signal(&p->idle);
 	(void)pthread_mutex_unlock(&p->lock);
+}
+
+void worker_pool_end(struct worker_pool *p)
+{
+	for (uint32_t i = 0; i < p->n; i++)
+		(void)worker_end(&p->v[i]);
+	(void)pthread_mutex_destroy(&p->lock);
+	(void)pthread_cond_destroy(&p->idle);
 }
 
 /* ---- chunks that kill processes ---- */

@@ -29,6 +29,8 @@ struct worker {
 	struct shm shared;       /* at NULL: none */
 	uint64_t served;         /* calls that this process answered */
 	bool busy;               /* in use by a thread; guarded by the lock of its pool */
+	char *only;              /* the directory that the process may read; owned; NULL: the job
+				  * says nothing of the kind */
 };
 
 /* ---- one process ---- */
@@ -125,6 +127,8 @@ struct worker *worker_take(struct worker_pool *p,
 			   const void *arg);
 /* worker_give - return it to its pool, which keeps little of the memory. */
 void worker_give(struct worker_pool *p, struct worker *w);
+/* worker_pool_end - end all processes of a pool, whose workers are idle. */
+void worker_pool_end(struct worker_pool *p);
 
 /* ---- chunks that kill processes ---- */
 

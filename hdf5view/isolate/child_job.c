@@ -50,6 +50,29 @@ static const struct isolated_job *child_job_job_of(const struct child_self *self
 	return job && isolated_job_of(own->g, own->kind, job, e) == 0 ? job : NULL;
 }
 
+/* child_job_next - in a child that opens several files: close g, and return the next source. */
+static struct isolated *child_job_next(const struct isolated_kind *kind, struct isolated *g,
+				       const struct child_self *self)
+{
+	static struct isolated_job job; /* read as long as its source is open */
+	struct err e = ERR_INIT;
+	int fds[ISOLATED_FDS];
+	int rc;
+
+	isolated_close(&g->base);
+	/* a file that the library still has open could be taken for the next one */
+	if ((kind->child.keeps_files && kind->child.keeps_files()) ||
+	    !child_next_job(self, &kind->child, &job, sizeof(job), fds))
+		_exit(0);
+	rc = isolated_of_job(kind, &job, fds[ISOLATED_FD_SOURCE], fds[ISOLATED_FD_REGION], &g,
+			     &e);
+	if (rc < 0) {
+		worker_reply(self->sock, rc, 0, &e);
+		_exit(1);
+	}
+	return g;
+}
+
 /* Most children know of the source only what the forker received. */
 void isolated_run(const struct isolated_kind *kind, const struct child_self *self)
 {
@@ -84,9 +107,14 @@ void isolated_run(const struct isolated_kind *kind, const struct child_self *sel
 		}
 	}
 	isolated_look_at_crashes();
-	if ((own ? own->kind : job->kind) == ISOLATED_OPEN)
+	if ((own ? own->kind : job->kind) == ISOLATED_READ)
+		isolated_read_job(g, self->sock);
+	for (;;) {
 		isolated_open_job(g, self->sock);
-	isolated_read_job(g, self->sock);
+		if (own || !job->more)
+			_exit(0); /* no exit handlers: they are the server's */
+		g = child_job_next(kind, g, self);
+	}
 }
 
 /* child_job_start - fd: the source's descriptor, or its replacement. */
@@ -132,6 +160,46 @@ int isolated_child_start(struct isolated *g, enum isolated_job_kind kind,
 		(void)close(pair[0]);
 	}
 	return rc;
+}
+
+bool isolated_shares(const struct isolated *g)
+{
+	return g->opts.processes && g->external_root && !isolated_remote(g) && !g->origin &&
+	       !g->plugins && !g->again && !g->alone && child_prepared();
+}
+
+bool isolated_shared_fits(const struct worker *w, const void *arg)
+{
+	const struct isolated *g = arg;
+
+	return w->served < SHARED_FILES && w->only && strcmp(w->only, g->external_root) == 0;
+}
+
+int isolated_shared_start(struct isolated *g, struct worker *w, struct err *e)
+{
+	const int fds[ISOLATED_FDS] = {
+		[ISOLATED_FD_SOURCE] = g->fd, [ISOLATED_FD_REGION] = g->region_fd};
+	auto_free struct isolated_job *job = NULL;
+	int rc;
+
+	if (!worker_alive(w) || !isolated_shared_fits(w, g)) {
+		(void)worker_end(w);
+		w->only = strdup(g->external_root);
+		if (!w->only)
+			return err_nomem(e);
+		return child_job_start(g, ISOLATED_OPEN, g->fd, &w->child, e);
+	}
+	job = alloc_array(1, sizeof(*job));
+	if (!job)
+		return err_nomem(e);
+	rc = isolated_job_of(g, ISOLATED_OPEN, job, e);
+	if (rc < 0)
+		return rc;
+	if (g->opts.open_timeout_ms)
+		child_renew(&w->child, g->opts.open_timeout_ms);
+	return child_send_job(&w->child, &g->kind->child, job, sizeof(*job), fds)
+		       ? 0
+		       : err_set(e, -EPIPE, "%s's process ended", g->kind->child.who);
 }
 
 void isolated_child_end(struct isolated_proc *c)

@@ -3,9 +3,9 @@
  * questions on.
  *
  * A child builds the model in memory that it shares with us. The memory is mapped at the same
- * address in both, so that the model's pointers hold. When the child has said that it is done it is
- * killed, the memory becomes read only, and only then is the model checked (verify.c) and
- * used. Later children, which read elements, map it as well. */
+ * address in both, so that the model's pointers hold. When the child has said that it is done, we
+ * copy the memory to a place that no process can write to, at the same address, and only then is
+ * the model checked (verify.c) and used. Later children, which read elements, map the copy. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -74,6 +74,7 @@ int isolated_job_of(const struct isolated *g, enum isolated_job_kind kind,
 	ret->has_root = root != NULL;
 	ret->keep_going = g->opts.keep_going;
 	ret->remote = isolated_remote(g);
+	ret->more = kind == ISOLATED_OPEN && isolated_shares(g);
 	ret->named = isolated_remote(g) || g->origin;
 	memcpy(ret->path, g->path, strlen(g->path) + 1);
 	if (root)
@@ -180,7 +181,6 @@ void isolated_open_job(struct isolated *g, int sock)
 	m->own = own;
 	m->used = (size_t)(at - (uint8_t *)m) + g->base.ds.arena.used + 4096;
 	worker_reply(sock, 0, 0, &e);
-	_exit(0); /* no exit handlers: they are the server's */
 }
 
 /* ---- the server ---- */
@@ -234,8 +234,24 @@ static const struct worker_words words = {
 		  EXIT_NOMEM_CRASH}},
 };
 
-/* isolated_source_ask - build one model in one child. Returns 0; RETRY_WITH_PLUGINS or
- * RETRY_NOMEM, each only if g does not have that flag yet; -errno. */
+/* ask_shared - build one model in a child that opens other files, too. Returns 0; RETRY_ALONE
+ * after any other answer, because earlier files may have caused it. */
+static int ask_shared(struct isolated *g)
+{
+	struct worker *w = worker_take(g->opts.processes, isolated_shared_fits, g);
+	struct worker_call c = {.ms = g->opts.open_timeout_ms};
+	struct err why = ERR_INIT; /* the other process finds its own */
+	bool built = isolated_shared_start(g, w, &why) == 0 &&
+		     worker_call(w, &c, &why) == CHILD_TAKEN && c.rc == 0;
+
+	if (!built)
+		(void)worker_end(w);
+	worker_give(g->opts.processes, w);
+	return built ? 0 : RETRY_ALONE;
+}
+
+/* isolated_source_ask - build one model in one child. Returns 0; RETRY_WITH_PLUGINS,
+ * RETRY_NOMEM or RETRY_ALONE, each only if g does not have that flag yet; -errno. */
 static int isolated_source_ask(struct isolated *g, struct err *e)
 {
 	struct worker_call c = {.ms = g->opts.open_timeout_ms, .known = RETRY_NOMEM};
@@ -243,8 +259,11 @@ static int isolated_source_ask(struct isolated *g, struct err *e)
 	struct isolated_proc child;
 	enum child_taken got;
 	bool slow;
-	int rc = isolated_child_start(g, ISOLATED_OPEN, &child, e);
+	int rc;
 
+	if (isolated_shares(g))
+		return ask_shared(g);
+	rc = isolated_child_start(g, ISOLATED_OPEN, &child, e);
 	if (rc < 0)
 		return rc;
 	got = isolated_call(&child, &c, &slow, e);
@@ -352,9 +371,10 @@ static int open_model(struct isolated *g, struct err *e)
 	int rc = -EADDRINUSE;
 
 	for (size_t i = 0; rc == -EADDRINUSE && i < PLACE_TRIES; i++) {
-		do { /* at most three times: each kind of retry is requested once */
+		do { /* at most four times: each kind of retry is requested once */
 			g->plugins |= rc == RETRY_WITH_PLUGINS;
 			g->again |= rc == RETRY_NOMEM;
+			g->alone |= rc == RETRY_ALONE;
 			isolated_source_shm_release(g);
 			rc = make_region(g, e);
 			rc = rc ? rc : isolated_source_ask(g, e);

@@ -6,7 +6,8 @@
  * the model in memory that it shares with the server, and the server verifies that memory once
  * before it uses it (isolated_source.c, verify.c). A second child, started at the first need,
  * reads elements (read_worker.c): if it dies, the reader gets an error and the source gets a new
- * child. Every source has its own children.
+ * child. Every source has its own children, unless source_options.processes lets one child build
+ * the models of several files.
  *
  * A kind (struct isolated_kind) provides the library's part; the rest is shared. */
 #ifndef HDF5VIEW_ISOLATE_ISOLATED_SOURCE_H
@@ -26,6 +27,8 @@
 #define ISOLATED_PATHS_MAX 300 /* files and directories that a child may read */
 #define RETRY_WITH_PLUGINS 1   /* a child's reply: retry the request with job.plugins */
 #define RETRY_NOMEM 2          /* ... with `again`: an allocation failed */
+#define RETRY_ALONE 3          /* in the server: ... in a process of its own */
+#define SHARED_FILES 64        /* that one process opens at most */
 #define EXIT_NOMEM_CRASH 88    /* exit status: a crash after memory or files ran short */
 
 struct isolated;
@@ -46,6 +49,7 @@ struct isolated_job {
 	bool has_root, keep_going;
 	bool named;                /* path is only a name for messages */
 	bool remote; /* ISOLATED_FD_SOURCE is a socket for blob_proxy_client_new */
+	bool more;                 /* wait for another job afterwards */
 	char path[PATH_MAX], external_root[PATH_MAX];
 };
 
@@ -181,6 +185,7 @@ struct isolated {
 	struct isolated_worker worker;
 	bool plugins;              /* job.plugins of its children */
 	bool again;                /* job.again */
+	bool alone;                /* no process that opens other files is used for it */
 	_Atomic bool held;         /* source_hold: a commit of this program is changing the file */
 };
 
@@ -256,6 +261,15 @@ void isolated_model_of(const struct source *s, struct source_model *ret);
 int isolated_child_start(struct isolated *g, enum isolated_job_kind kind,
 			 struct isolated_proc *ret, struct err *e) NZ_MUST_USE;
 void isolated_child_end(struct isolated_proc *c);
+/* isolated_shares - whether a process that opens other files may open g. Its sandbox stays that of
+ * its first file: so they lie below one directory, external_root, and none needs plugins. */
+bool isolated_shares(const struct isolated *g);
+/* isolated_shared_fits - for worker_take: whether the process of w may open arg, a struct
+ * isolated. */
+bool isolated_shared_fits(const struct worker *w, const void *arg);
+/* isolated_shared_start - let w, of g's pool, open g: its process, if that may and can, or a new
+ * one. worker_call then returns the answer. */
+int isolated_shared_start(struct isolated *g, struct worker *w, struct err *e) NZ_MUST_USE;
 /* isolated_call - worker_call, which can be cancelled only while the child reads a remote file. If
  * the server could not read that file, fail with the server's error. *ret_slow: the child was late
  * because the remote bytes were. */
@@ -267,8 +281,9 @@ bool isolated_own_plugins(const void *own);
 /* isolated_run - the body of a child process; for isolated_kind.child.run. */
 void isolated_run(const struct isolated_kind *kind, const struct child_self *self);
 
-/* The two jobs of a child; neither returns. isolated_source.c, read_worker.c. */
-_Noreturn void isolated_open_job(struct isolated *g, int sock);
+/* The two jobs of a child. The first returns after a success only. isolated_source.c,
+ * read_worker.c. */
+void isolated_open_job(struct isolated *g, int sock);
 _Noreturn void isolated_read_job(struct isolated *g, int sock);
 
 /* isolated_job_of - fill *ret with the data that another process needs to work on g. */

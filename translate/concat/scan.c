@@ -13,6 +13,7 @@
 #include "base/core/clock.h"
 #include "base/observe/log.h"
 #include "base/os/thread.h"
+#include "base/process/worker.h"
 
 #define THREADS_MAX 8
 #define ROUND ((size_t)1024)          /* members between two writes of the index */
@@ -199,12 +200,12 @@ static bool is_young(const struct concat_id *id)
 	return id->mtime_s + YOUNG_S >= clock_wall().tv_sec;
 }
 
-static int scan_member(struct concat *j, struct concat_member *m, pthread_mutex_t *lock,
-		       struct err *e)
+static int scan_member(struct concat *j, const struct source_options *opts,
+		       struct concat_member *m, pthread_mutex_t *lock, struct err *e)
 {
 	struct source *s = NULL;
 	struct concat_id id;
-	int rc = source_open(j->formats, j->n_formats, m->path, &j->source_opts, &s, e);
+	int rc = source_open(j->formats, j->n_formats, m->path, opts, &s, e);
 
 	if (rc < 0)
 		return rc;
@@ -228,6 +229,7 @@ static int scan_member(struct concat *j, struct concat_member *m, pthread_mutex_
 /* scan_work - shared by the threads. */
 struct scan_work {
 	struct concat *j;
+	struct source_options opts;
 	pthread_mutex_t lock;  /* of the forms */
 	atomic_size_t next;
 	size_t end;            /* members before it are looked at */
@@ -247,7 +249,8 @@ static void *scan_some(void *arg)
 
 		if (i >= w->end)
 			return NULL;
-		if (j->members[i].known || scan_member(j, &j->members[i], &w->lock, &e) == 0)
+		if (j->members[i].known ||
+		    scan_member(j, &w->opts, &j->members[i], &w->lock, &e) == 0)
 			continue;
 		(void)pthread_mutex_lock(&w->fail);
 		if (w->why.code == 0 || i < w->failed) {
@@ -275,7 +278,8 @@ static void scan_round(struct scan_work *w, size_t unknown)
 
 int concat_scan(struct concat *j, struct err *e)
 {
-	struct scan_work w = {.j = j, .why = ERR_INIT};
+	struct worker_pool processes = WORKER_POOL_INIT(THREADS_MAX);
+	struct scan_work w = {.j = j, .opts = j->source_opts, .why = ERR_INIT};
 	size_t unknown = 0;
 
 	for (size_t i = 0; i < j->n_members; i++)
@@ -285,6 +289,7 @@ int concat_scan(struct concat *j, struct err *e)
 	log_debug("'%s': %zu of %zu members are read", j->pattern, unknown, j->n_members);
 	(void)pthread_mutex_init(&w.lock, NULL);
 	(void)pthread_mutex_init(&w.fail, NULL);
+	w.opts.processes = &processes;
 	/* save the information from time to time: a scan that starts over continues from there */
 	while (w.why.code == 0 && w.end < j->n_members) {
 		atomic_store(&w.next, w.end);
@@ -295,6 +300,7 @@ int concat_scan(struct concat *j, struct err *e)
 	}
 	(void)pthread_mutex_destroy(&w.lock);
 	(void)pthread_mutex_destroy(&w.fail);
+	worker_pool_end(&processes);
 	if (w.why.code == 0)
 		return 0;
 	return err_set(e, w.why.code, "%s", w.why.msg);

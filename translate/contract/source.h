@@ -49,6 +49,8 @@ struct source_model {
 	uint64_t at, size; /* address where it has to be mapped; bytes, 0: there is no model */
 };
 
+struct worker_pool; /* base/process/worker.h */
+
 struct source_options {
 	uint64_t cut_bytes;          /* aim for chunks of this size where a file has none */
 	uint64_t max_chunk_bytes;    /* a larger decoded chunk is an error */
@@ -70,6 +72,10 @@ struct source_options {
 				      * gathered */
 	bool keep_going;             /* leave out arrays that no view can present, with a note,
 				      * instead of failing */
+	struct worker_pool
+		*processes; /* a library's process of this pool may open this file and, before
+			     * and after it, other files of the same directory; borrowed for the
+			     * call. NULL: each file has a process of its own */
 	const struct source_model
 		*model; /* a model of the same file, used if the file is still that one; borrowed
 			 * for the call; NULL: none */

@@ -12,6 +12,7 @@
 
 #include "base/observe/log.h"
 #include "base/os/url.h"
+#include "base/process/worker.h"
 #include "fusefs/app/dataset_list.h"
 #include "fusefs/app/remote.h"
 #include "fusefs/app/workers.h"
@@ -33,6 +34,7 @@ struct refs_dir {
 	size_t skip; /* bytes of a path before its part below the directory */
 	bool encode; /* the address is a URL */
 	struct dataset_list list;
+	struct worker_pool processes; /* of libraries, each for many datasets */
 	struct refs_set *set;
 	struct progress progress;
 	pthread_mutex_t lock; /* of all fields below */
@@ -82,7 +84,7 @@ static int open_source(const struct refs_dir *d, const char *path,
 }
 
 /* open_dataset - open a dataset and its view. *ret_source may be new also after an error. */
-static int open_dataset(const struct refs_dir *d, const char *path, struct source **ret_source,
+static int open_dataset(struct refs_dir *d, const char *path, struct source **ret_source,
 			struct view **ret_view, struct err *e)
 {
 	const struct app *setup = d->job->setup;
@@ -95,6 +97,7 @@ static int open_dataset(const struct refs_dir *d, const char *path, struct sourc
 	int rc;
 
 	fs_source_options(setup->cfg, &opts);
+	opts.processes = &d->processes;
 	rc = open_source(d, path, &opts, ret_source, e);
 	if (rc == 0)
 		rc = fs_rechunk(setup, setup->cfg, &opts, FS_MIRROR_SHARE, ret_source, e);
@@ -327,7 +330,7 @@ static int refs_dir_verdict(const struct refs_dir *d, struct err *e)
 
 int refs_directory(struct refs_job *j, struct err *e)
 {
-	struct refs_dir d = {.job = j};
+	struct refs_dir d = {.job = j, .processes = WORKER_POOL_INIT(WORKER_POOL_MAX)};
 	int fd = -1, rc;
 
 	(void)pthread_mutex_init(&d.lock, NULL); /* cannot fail without attributes */
@@ -346,6 +349,7 @@ int refs_directory(struct refs_job *j, struct err *e)
 	refs_set_free(d.set);
 	if (fd >= 0)
 		(void)close(fd); /* it was synced */
+	worker_pool_end(&d.processes);
 	dataset_list_release(&d.list);
 	free(d.top);
 	(void)pthread_mutex_destroy(&d.lock);
