@@ -17,6 +17,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/core/endian.h"
@@ -104,6 +105,16 @@ int zs_check_writable(const struct zs_txn *t, const char *dir, struct err *e)
 	return 0;
 }
 
+/* journal_most_kept - a share of the descriptors that this process may have. */
+static size_t journal_most_kept(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return 1;
+	return (size_t)u64_min(files.rlim_cur / 8 + 1, ZS_KEPT_MAX);
+}
+
 int zs_txn_open(struct zs_txn *t, int root, struct store *store, int dir, struct err *e)
 {
 	int rc = zs_txn_pending(dir, e);
@@ -126,16 +137,31 @@ int zs_txn_open(struct zs_txn *t, int root, struct store *store, int dir, struct
 	if (rc)
 		return rc;
 	buf_init(&t->out, 4 * PIECE);
+	t->most_kept = journal_most_kept();
 	t->root = root;
 	return 0;
+}
+
+/* journal_sync_kept - close the descriptors of large objects; sync: after a sync. A sync of another
+ * descriptor may not report that the disk failed meanwhile. */
+static int journal_sync_kept(struct zs_txn *t, bool sync, struct err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < t->n_kept; i++) {
+		if (sync && rc == 0)
+			rc = io_sync(t->kept[i], true, e);
+		(void)close(t->kept[i]);
+	}
+	t->n_kept = 0;
+	return rc;
 }
 
 void zs_txn_close(struct zs_txn *t)
 {
 	bool begun = t->txn >= 0;
 
-	while (t->n_kept > 0)
-		(void)close(t->kept[--t->n_kept]); /* synced, or given up */
+	(void)journal_sync_kept(t, false, NULL); /* synced, or given up */
 	buf_release(&t->out);
 	shut(&t->sub);
 	shut(&t->manifest);
@@ -171,12 +197,16 @@ int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e)
 
 int zs_txn_wrote(struct zs_txn *t, int fd, uint64_t n, struct err *e)
 {
+	int rc = 0;
+
 	t->bytes += n;
-	if (n < LARGE || t->n_kept == ARRAY_LEN(t->kept))
+	if (n < LARGE)
 		return 0;
-	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (t->n_kept == t->most_kept)
+		rc = journal_sync_kept(t, true, e);
+	fd = rc ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
-		return 0; /* it is written when it is synced */
+		return rc; /* it is written when it is synced */
 	t->kept[t->n_kept++] = fd;
 	return io_start_sync(fd, 0, n, e);
 }
@@ -258,10 +288,8 @@ static int sync_path(const struct zs_txn *t, const char *path, struct err *e)
 static int journal_settle(struct zs_txn *t, struct err *e)
 {
 	char path[64];
-	int rc = 0;
+	int rc = journal_sync_kept(t, true, e);
 
-	for (size_t i = 0; rc == 0 && i < t->n_kept; i++)
-		rc = io_sync(t->kept[i], true, e);
 	if (rc)
 		return rc;
 	if (t->n_files > FEW && t->bytes / t->n_files < LARGE)

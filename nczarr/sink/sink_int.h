@@ -30,6 +30,8 @@ enum zs_op {
 
 struct zs_remote;
 
+#define ZS_KEPT_MAX 1024
+
 struct zs_txn {
 	int dir;            /* the state directory, borrowed */
 	int root;           /* the store, owned; -1 */
@@ -38,8 +40,8 @@ struct zs_txn {
 	int manifest;       /* under construction, owned; -1 */
 	uint64_t n_files, n_aways, n_ops;
 	uint64_t bytes;     /* of the new objects */
-	int kept[128];      /* descriptors of large objects that the disk began to write */
-	size_t n_kept;
+	int kept[ZS_KEPT_MAX]; /* descriptors of large objects that the disk began to write */
+	size_t n_kept, most_kept;
 	struct buf out;     /* unwritten part of the manifest */
 	uint64_t out_at;
 	uint32_t sum;
