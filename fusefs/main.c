@@ -29,12 +29,12 @@ static const struct source_ops *const formats[] = {&hdf5_source_ops, &cdf_source
 						   &hdf4_source_ops, &zarr_source_ops,
 						   &refs_source_ops};
 
-static uint32_t threads_of(const struct cfg *cfg)
+static uint32_t threads_of(const struct cfg_limits *limits)
 {
 	/* One processor is left to the reader. With two processors, one thread that decodes ahead
 	 * made a reader 1.5 times as fast as two threads did. */
-	return cfg->decode_threads ? cfg->decode_threads
-				   : (uint32_t)u64_max(thread_processors(), 2) - 1;
+	return limits->decode_threads ? limits->decode_threads
+				      : (uint32_t)u64_max(thread_processors(), 2) - 1;
 }
 
 /* policy_of - the rules are borrowed from setup, which outlives all views. */
@@ -47,7 +47,7 @@ static struct plan_policy policy_of(const struct cfg *cfg, const struct view_req
 	};
 
 	return (struct plan_policy){
-		.filter = filters[cfg->filter],
+		.filter = filters[cfg->rules.filter],
 		.rules = &want->rules->filters,
 		.quant = &want->rules->quants,
 		.layouts = &want->rules->layouts,
@@ -58,11 +58,11 @@ static struct plan_policy policy_of(const struct cfg *cfg, const struct view_req
 static struct chunkio_options io_of(const struct cfg *cfg, const struct view_request *want)
 {
 	uint32_t share = want->share;
-	uint32_t threads = threads_of(cfg);
+	uint32_t threads = threads_of(&cfg->limits);
 
 	threads = threads > share ? threads / share : 1;
 	return (struct chunkio_options){
-		.cache_bytes = cfg->cache_size / share,
+		.cache_bytes = cfg->limits.cache_size / share,
 		.shared = want->shared,
 		.threads = threads,
 		.ahead = 2 * threads,
@@ -70,7 +70,7 @@ static struct chunkio_options io_of(const struct cfg *cfg, const struct view_req
 	};
 }
 
-static enum zarr_mode mode_of(const struct cfg *cfg)
+static enum zarr_mode mode_of(const struct cfg_zarr *zarr)
 {
 	static const enum zarr_mode modes[] = {
 		[CFG_MODE_ZARR] = ZARR_PURE,
@@ -78,23 +78,23 @@ static enum zarr_mode mode_of(const struct cfg *cfg)
 		[CFG_MODE_NOXARRAY] = ZARR_NOXARRAY,
 	};
 
-	return modes[cfg->mode];
+	return modes[zarr->mode];
 }
 
 static int main_zarr_view(struct source *s, const struct cfg *cfg,
 			  const struct view_request *want, struct view **ret, struct err *e)
 {
 	struct zarr_view_options opts = {
-		.format = cfg->zarr3 ? 3 : 2,
-		.mode = mode_of(cfg),
+		.format = cfg->zarr.zarr3 ? 3 : 2,
+		.mode = mode_of(&cfg->zarr),
 		.policy = policy_of(cfg, want),
-		.nested = cfg->nested,
-		.v2_keys = cfg->v2_keys,
-		.shard_bytes = cfg->shard_size,
-		.strict_json = cfg->strict_json,
-		.separate = cfg->command == CFG_CONVERT && cfg->consolidated == 0,
+		.nested = cfg->zarr.nested,
+		.v2_keys = cfg->zarr.v2_keys,
+		.shard_bytes = cfg->zarr.shard_size,
+		.strict_json = cfg->zarr.strict_json,
+		.separate = cfg->command == CFG_CONVERT && cfg->zarr.consolidated == 0,
 		.io = io_of(cfg, want),
-		.max_meta_bytes = cfg->meta_size,
+		.max_meta_bytes = cfg->limits.meta_size,
 		.id_limit = want->id_limit,
 		.bare = want->writable,
 	};
@@ -112,9 +112,9 @@ static int main_nc_view(struct source *s, const struct cfg *cfg,
 		.name = want->name,
 		.policy = policy_of(cfg, want),
 		.io = io_of(cfg, want),
-		.max_image_bytes = cfg->image_size,
-		.max_index_bytes = cfg->index_size,
-		.build_timeout_ms = (uint64_t)cfg->open_timeout * 1000,
+		.max_image_bytes = cfg->limits.image_size,
+		.max_index_bytes = cfg->limits.index_size,
+		.build_timeout_ms = (uint64_t)cfg->limits.open_timeout * 1000,
 		.keep_going = cfg->hide_bad,
 	};
 
@@ -129,7 +129,7 @@ static int main_classic_view(struct source *s, const struct cfg *cfg,
 		.format = (enum cdf_format)cfg->classic_format,
 		.policy = policy_of(cfg, want),
 		.io = io_of(cfg, want),
-		.max_meta_bytes = cfg->image_size,
+		.max_meta_bytes = cfg->limits.image_size,
 		.keep_going = cfg->hide_bad,
 	};
 
@@ -147,59 +147,37 @@ static int view_open(struct source *s, const struct cfg *cfg, const struct view_
 
 /* Writing. */
 
-static struct zarr_sink_options zarr_out(const struct cfg *cfg, int dir_fd,
-					 const struct sink_names *names)
+static struct zarr_sink_options zarr_out(const struct cfg_zarr *zarr, struct store *remote,
+					 int dir_fd, const struct sink_names *names)
 {
 	return (struct zarr_sink_options){
+		.store = remote,
 		.dir_fd = dir_fd,
 		.names = names,
-		.format = cfg->zarr3 ? 3 : 2,
-		.mode = mode_of(cfg),
-		.nested = cfg->nested,
-		.v2_keys = cfg->v2_keys,
-		.consolidated = cfg->consolidated,
-		.strict_json = cfg->strict_json,
+		.format = zarr->zarr3 ? 3 : 2,
+		.mode = mode_of(zarr),
+		.nested = zarr->nested,
+		.v2_keys = zarr->v2_keys,
+		.consolidated = zarr->consolidated,
+		.strict_json = zarr->strict_json,
 	};
 }
 
-static int main_zarr_sink(const struct cfg *cfg, const char *path, struct source *real,
-			  int dir_fd, const struct sink_names *names, struct sink **ret,
-			  struct err *e)
+static int main_zarr_sink(const struct cfg_zarr *zarr, struct store *remote, const char *path,
+			  struct source *real, int dir_fd, const struct sink_names *names,
+			  struct sink **ret, struct err *e)
 {
-	const struct zarr_sink_options opts = zarr_out(cfg, dir_fd, names);
+	const struct zarr_sink_options opts = zarr_out(zarr, remote, dir_fd, names);
 
 	return zarr_sink_open(path, real, &opts, ret, e);
 }
 
-static int zarr_new(const struct cfg *cfg, const char *path, struct err *e)
+static int main_zarr_create(const struct cfg_zarr *zarr, struct store *remote, const char *path,
+			    struct err *e)
 {
-	const struct zarr_sink_options opts = zarr_out(cfg, -1, NULL);
+	const struct zarr_sink_options opts = zarr_out(zarr, remote, -1, NULL);
 
 	return zarr_create(path, &opts, e);
-}
-
-static int hdf5_new(const struct cfg *cfg, const char *path, struct err *e)
-{
-	return hdf5_create(path, (uint64_t)cfg->open_timeout * 1000, e);
-}
-
-static int remote_sink(const struct cfg *cfg, struct store *s, const char *name,
-		       struct source *real, int dir_fd, const struct sink_names *names,
-		       struct sink **ret, struct err *e)
-{
-	struct zarr_sink_options opts = zarr_out(cfg, dir_fd, names);
-
-	opts.store = s;
-	return zarr_sink_open(name, real, &opts, ret, e);
-}
-
-static int main_remote_new(const struct cfg *cfg, struct store *s, const char *name,
-			   struct err *e)
-{
-	struct zarr_sink_options opts = zarr_out(cfg, -1, NULL);
-
-	opts.store = s;
-	return zarr_create(name, &opts, e);
 }
 
 static enum fs_key source_key(struct source *s, const char *key,
@@ -243,15 +221,13 @@ static struct fs_rw fs_rw_table(void)
 		.zarr_sink = main_zarr_sink,
 		.zarr_pending = zarr_sink_pending,
 		.zarr_recover = zarr_sink_recover,
-		.zarr_create = zarr_new,
-		.remote_sink = remote_sink,
+		.zarr_create = main_zarr_create,
 		.remote_recover = zarr_store_recover,
-		.remote_create = main_remote_new,
 		.hdf5_sink = hdf5_sink_open,
 		.hdf5_holds = hdf5_sink_holds,
 		.hdf5_pending = hdf5_pending,
 		.hdf5_recover = hdf5_journal_recover,
-		.hdf5_create = hdf5_new,
+		.hdf5_create = hdf5_create,
 		.file_rw = nc_rw_open,
 		.nc_array = nc_view_array,
 		.nc_group = nc_view_group,
@@ -276,7 +252,7 @@ static int name_shown(const struct cfg *cfg, char out[NAME_BYTES], struct err *e
 	struct address a;
 	int rc;
 
-	if (cfg->concat && !cfg->remote) {
+	if (cfg->concat.dim && !cfg->is_remote) {
 		auto_free char *folder = concat_folder(cfg->source);
 
 		if (!folder)
@@ -284,7 +260,7 @@ static int name_shown(const struct cfg *cfg, char out[NAME_BYTES], struct err *e
 		name_virtual(folder, out);
 		return 0;
 	}
-	if (!cfg->remote) {
+	if (!cfg->is_remote) {
 		name_virtual(cfg->source, out);
 		return 0;
 	}
@@ -322,7 +298,7 @@ static void no_core(const struct cfg *cfg)
 {
 	const struct rlimit one = {1, 1};
 
-	if (cfg->debug && !cfg->remote)
+	if (cfg->debug && !cfg->is_remote)
 		return;
 	(void)setrlimit(RLIMIT_CORE, &one); /* lowering is always allowed */
 }
@@ -358,8 +334,8 @@ int main(int argc, char **argv)
 		log_error("%s", e.msg);
 		return e.code == -EINVAL ? EXIT_USAGE : cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
 	}
-	if (cfg.note)
-		log_warn("%s", cfg.note);
+	if (cfg.config.note)
+		log_warn("%s", cfg.config.note);
 	status = cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
 	known = &cfg;
 	child_forget(main_forget);
@@ -386,10 +362,11 @@ int main(int argc, char **argv)
 		goto out;
 	}
 	if (subcommand_has(cfg.command, SUB_CACHE))
-		setup.shared = chunkio_shared_new(cfg.cache_size); /* NULL: each view has its own */
-	setup.decode_threads = threads_of(&cfg);
-	if (cfg.n_rechunk_rules > 0 || cfg.command == CFG_MOUNT || cfg.command == CFG_SERVE)
-		setup.rechunk = rechunk_shared_new(cfg.memory);
+		/* NULL: each view has its own */
+		setup.shared = chunkio_shared_new(cfg.limits.cache_size);
+	setup.decode_threads = threads_of(&cfg.limits);
+	if (cfg.rules.rechunk.n > 0 || cfg.command == CFG_MOUNT || cfg.command == CFG_SERVE)
+		setup.rechunk = rechunk_shared_new(cfg.limits.memory);
 	status = subcommand_run(&setup);
 out:
 	rechunk_shared_free(setup.rechunk);

@@ -61,26 +61,26 @@ int fs_rules_init(const struct cfg *cfg, struct fs_rules *ret, struct err *e)
 
 	*ret = (struct fs_rules){0};
 	arena_init(&ret->arena, RULES_BYTES);
-	for (size_t i = 0; i < cfg->n_filter_rules && rc == 0; i++) {
-		const char *text = cfg->filter_rules[i];
+	for (size_t i = 0; i < cfg->rules.filters.n && rc == 0; i++) {
+		const char *text = cfg->rules.filters.v[i];
 
 		rc = codec_rule_add(&ret->arena, text, &ret->filters, e);
 		if (rc)
 			rc = codec_rules_bad("filter", text, FILTER_SYNTAX, rc, e);
 	}
-	for (size_t i = 0; i < cfg->n_quantize_rules && rc == 0; i++) {
-		const char *text = cfg->quantize_rules[i];
+	for (size_t i = 0; i < cfg->rules.quantize.n && rc == 0; i++) {
+		const char *text = cfg->rules.quantize.v[i];
 
 		rc = codec_quant_rule_add(&ret->arena, text, &ret->quants, e);
 		if (rc)
 			rc = codec_rules_bad("quantize", text, QUANTIZE_SYNTAX, rc, e);
 	}
-	if (rc == 0 && cfg->rw && cfg->command == CFG_MOUNT)
-		rc = chunk_rules_check("chunks", (const char *const *)cfg->chunk_rules,
-				       cfg->n_chunk_rules, e);
+	if (rc == 0 && cfg->write.rw && cfg->command == CFG_MOUNT)
+		rc = chunk_rules_check("chunks", (const char *const *)cfg->rules.chunks.v,
+				       cfg->rules.chunks.n, e);
 	if (rc == 0)
-		rc = chunk_rules_check("rechunk", (const char *const *)cfg->rechunk_rules,
-				       cfg->n_rechunk_rules, e);
+		rc = chunk_rules_check("rechunk", (const char *const *)cfg->rules.rechunk.v,
+				       cfg->rules.rechunk.n, e);
 	if (rc)
 		fs_rules_release(ret);
 	return rc;
@@ -203,15 +203,15 @@ void fs_rules_warn(const struct fs_rules *r, const struct cfg *cfg, const struct
 
 	w.of = OF_FILTER;
 	for (uint32_t i = 0; r && i < r->filters.n; i++)
-		if (warn_vars(&w, i, cfg->filter_rules[i], r->filters.v[i].vars))
+		if (warn_vars(&w, i, cfg->rules.filters.v[i], r->filters.v[i].vars))
 			rules_settle(&w, i);
 	w.of = OF_QUANTIZE;
 	for (uint32_t i = 0; r && i < r->quants.n; i++)
-		if (warn_vars(&w, i, cfg->quantize_rules[i], r->quants.v[i].vars))
+		if (warn_vars(&w, i, cfg->rules.quantize.v[i], r->quants.v[i].vars))
 			rules_settle(&w, i);
 	w.of = OF_RECHUNK;
-	for (size_t i = 0; i < cfg->n_rechunk_rules; i++)
-		warn_rechunk(&w, i, cfg->rechunk_rules[i]);
+	for (size_t i = 0; i < cfg->rules.rechunk.n; i++)
+		warn_rechunk(&w, i, cfg->rules.rechunk.v[i]);
 }
 
 void fs_chunks_warn(const struct cfg *cfg, const struct dataset *ds, const char *among)
@@ -219,8 +219,8 @@ void fs_chunks_warn(const struct cfg *cfg, const struct dataset *ds, const char 
 	const struct rules_warning w = {
 		.of = OF_CHUNKS, .ds = ds, .shown = cfg->shown, .among = among};
 
-	for (size_t i = 0; i < cfg->n_chunk_rules; i++)
-		if (warn_dims(&w, i, cfg->chunk_rules[i]))
+	for (size_t i = 0; i < cfg->rules.chunks.n; i++)
+		if (warn_dims(&w, i, cfg->rules.chunks.v[i]))
 			rules_settle(&w, i);
 }
 
@@ -274,7 +274,7 @@ static int usable(struct arena *a, const struct codec_chain *chain, struct err *
 	return err_set(e, first.code, "%s", first.msg);
 }
 
-int fs_rules_check(const struct fs_rules *r, const struct cfg *cfg, struct err *e)
+int fs_rules_check(const struct fs_rules *r, const struct cfg_rules *texts, struct err *e)
 {
 	int rc = 0;
 
@@ -289,7 +289,7 @@ int fs_rules_check(const struct fs_rules *r, const struct cfg *cfg, struct err *
 		if (rc == 0)
 			rc = usable(&a, &rule->chain, e);
 		if (rc < 0)
-			rc = err_wrap(e, rc, "-o filter=%.100s", cfg->filter_rules[i]);
+			rc = err_wrap(e, rc, "-o filter=%.100s", texts->filters.v[i]);
 		arena_release(&a);
 	}
 	return rc;

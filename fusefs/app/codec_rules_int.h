@@ -26,7 +26,8 @@ void fs_rules_release(struct fs_rules *r);
  * encoder, or with parameters that its encoder rejects, is an error. Separate from fs_rules_init
  * because it loads plugins, which only the server may do. r may be NULL: no rules. Returns 0;
  * -EOPNOTSUPP or -EINVAL with the option, the error and a remedy; -ENOMEM. */
-int fs_rules_check(const struct fs_rules *r, const struct cfg *cfg, struct err *e) NZ_MUST_USE;
+int fs_rules_check(const struct fs_rules *r, const struct cfg_rules *texts,
+		   struct err *e) NZ_MUST_USE;
 
 /* fs_rules_count - number of variables of ds that match a rule's `vars`. */
 uint32_t fs_rules_count(const char *vars, const struct dataset *ds);

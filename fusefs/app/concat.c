@@ -36,13 +36,13 @@ static char *app_concat_index_of(const struct cfg *cfg)
 	uint64_t h;
 	auto_free char *dir = NULL;
 
-	if (cfg->concat_index)
-		return strcmp(cfg->concat_index, "none") == 0 ? NULL
-							      : strdup(cfg->concat_index);
+	if (cfg->concat.index)
+		return strcmp(cfg->concat.index, "none") == 0 ? NULL
+							      : strdup(cfg->concat.index);
 	dir = cache_dir();
 	h = hash_text(HASH_SEED, cfg->source);
-	h = hash_bytes(h, cfg->concat_equal ? "\1" : "\2", 1);
-	h = hash_text(h, cfg->concat);
+	h = hash_bytes(h, cfg->concat.equal ? "\1" : "\2", 1);
+	h = hash_text(h, cfg->concat.dim);
 	return dir ? str_printf("%s/concat-%016" PRIx64 ".idx", dir, h) : NULL;
 }
 
@@ -68,17 +68,17 @@ int fs_concat(const struct app *setup, const struct source_options *opts, struct
 	const struct cfg *cfg = setup->cfg;
 	auto_free char *index = NULL;
 	struct concat_options join = {
-		.dim = cfg->concat,
-		.equal = cfg->concat_equal,
-		.open_members = cfg->open_datasets,
+		.dim = cfg->concat.dim,
+		.equal = cfg->concat.equal,
+		.open_members = cfg->limits.open_datasets,
 		/* the view has its own cache for the concatenated data */
-		.cache_bytes = cfg->cache_size / 4,
+		.cache_bytes = cfg->limits.cache_size / 4,
 		.named = name_says_dataset,
 		.source = opts,
 	};
 	int rc;
 
-	if (cfg->remote)
+	if (cfg->is_remote)
 		return err_set(e, -EOPNOTSUPP,
 			       "-o concat: '%s' is remote, and only local files can be joined: "
 			       "mount each file, or copy the files first",
@@ -88,7 +88,7 @@ int fs_concat(const struct app *setup, const struct source_options *opts, struct
 	if (rc < 0)
 		return rc;
 	index = app_concat_index_of(cfg);
-	if (cfg->concat_index && index)
+	if (cfg->concat.index && index)
 		rc = may_be_index(cfg, index, e);
 	if (rc < 0)
 		return rc;

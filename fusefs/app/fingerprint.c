@@ -175,7 +175,7 @@ int source_fingerprint(const struct app *setup, struct source *s, uint64_t *ret,
 	cfg_each(setup->cfg, add_option, &h);
 	h = mix_text(h, setup->cfg->shown);
 	h = fingerprint_mix(h, s->ds.n_arrays);
-	if (!setup->cfg->remote) {
+	if (!setup->cfg->is_remote) {
 		rc = fingerprint_local(setup, s, &h, e);
 	} else if (S_ISDIR(s->ds.st.st_mode)) {
 		rc = remote_tree(setup, &h, e);

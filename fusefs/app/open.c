@@ -30,15 +30,15 @@ bool fs_links_beside(const struct cfg *cfg)
 void fs_source_options(const struct cfg *cfg, struct source_options *ret)
 {
 	*ret = (struct source_options){
-		.cut_bytes = cfg->default_chunk_size,
-		.max_chunk_bytes = cfg->max_chunk,
-		.max_index_bytes = cfg->index_size,
-		.max_meta_bytes = cfg->meta_size,
-		.open_timeout_ms = (uint64_t)cfg->open_timeout * 1000,
+		.cut_bytes = cfg->limits.default_chunk_size,
+		.max_chunk_bytes = cfg->limits.max_chunk,
+		.max_index_bytes = cfg->limits.index_size,
+		.max_meta_bytes = cfg->limits.meta_size,
+		.open_timeout_ms = (uint64_t)cfg->limits.open_timeout * 1000,
 		.external_root = cfg->external_root,
 		.links_beside = fs_links_beside(cfg),
-		.unlimited = cfg->unlimited,
-		.n_unlimited = cfg->n_unlimited,
+		.unlimited = cfg->unlimited.v,
+		.n_unlimited = cfg->unlimited.n,
 		.keep_going = cfg->hide_bad,
 		.whole_chunks = cfg->command == CFG_REFS,
 	};
@@ -70,15 +70,15 @@ int fs_rechunk(const struct app *setup, const struct cfg *cfg,
 	       struct err *e)
 {
 	const struct rechunk_options other = {
-		.rules = (const char *const *)cfg->rechunk_rules,
-		.n_rules = cfg->n_rechunk_rules,
+		.rules = (const char *const *)cfg->rules.rechunk.v,
+		.n_rules = cfg->rules.rechunk.n,
 		.shared = setup->rechunk,
 		.threads = setup->decode_threads > share ? setup->decode_threads / share : 1,
 		.source = opts,
 	};
 	int rc;
 
-	if (cfg->n_rechunk_rules == 0)
+	if (cfg->rules.rechunk.n == 0)
 		return 0;
 	rc = setup->rechunk ? rechunk_open(*s, &other, s, e) : err_nomem(e);
 	if (rc < 0)
@@ -146,8 +146,8 @@ static int open_writable(const struct app *setup, struct view **ret_view,
 	want.nc = cfg->view == CFG_VIEW_NC;
 	/* the writable view reports that an archive cannot be written */
 	if (cfg->view == CFG_VIEW_AUTO)
-		want.nc = cfg->remote || (stat(cfg->source, &st) == 0 && S_ISDIR(st.st_mode));
-	want.root = cfg->root;
+		want.nc = cfg->is_remote || (stat(cfg->source, &st) == 0 && S_ISDIR(st.st_mode));
+	want.root = cfg->write.root;
 	return fs_rw_open(setup, cfg->source, &want, ret_view, e);
 }
 
@@ -155,12 +155,12 @@ int fs_open(const struct app *setup, struct source **ret_source, struct view **r
 	    struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
-	const bool writes = cfg->rw && cfg->command == CFG_MOUNT;
-	int rc = fs_rules_check(setup->rules, cfg, e);
+	const bool writes = cfg->write.rw && cfg->command == CFG_MOUNT;
+	int rc = fs_rules_check(setup->rules, &cfg->rules, e);
 
 	if (rc < 0)
 		return cfg_place_error(cfg, e);
-	if (writes && cfg->create)
+	if (writes && cfg->write.create)
 		rc = fs_rw_create(setup, e);
 	if (rc < 0)
 		return rc;
@@ -172,7 +172,7 @@ int fs_open(const struct app *setup, struct source **ret_source, struct view **r
 		return err_set(e, -EISDIR,
 			       "'%s' is a directory, not a dataset: view=classic shows one dataset",
 			       cfg->shown);
-	if (rc > 0 && cfg->root)
+	if (rc > 0 && cfg->write.root)
 		return err_set(e, -EINVAL,
 			       "-o root: only for one dataset, not for a directory of datasets");
 	if (rc > 0)
@@ -210,15 +210,15 @@ int fs_open_quietly(const struct app *setup, struct source **ret_source, struct 
 		    struct err *e)
 {
 	/* the recovery of a mount that died is reported by us, and must not be dropped */
-	const bool quietly = fs_quiet(setup->cfg) && !setup->cfg->rw;
+	const bool quietly = fs_quiet(setup->cfg) && !setup->cfg->write.rw;
 	struct stderr_capture q;
 	char text[4096];
-	int rc = setup->cfg->rw ? 0
+	int rc = setup->cfg->write.rw ? 0
 				: fs_rw_repair(setup, setup->cfg->source,
 					       setup->cfg->command == CFG_MOUNT, e);
 
 	/* remote access has a thread: the process that forks has to exist before it */
-	if (rc == 0 && setup->cfg->remote)
+	if (rc == 0 && setup->cfg->is_remote)
 		rc = app_prepare(setup, e);
 	if (rc < 0)
 		return rc;
@@ -274,7 +274,7 @@ int fs_open_served(struct fs *fs, const struct app *setup, struct err *e)
 	fs_rw_prepare(setup);
 	rc = app_prepare(setup, e);
 	fs->setup = setup;
-	if (rc == 0 && cfg->concat && !(fs->folder = concat_folder(cfg->source)))
+	if (rc == 0 && cfg->concat.dim && !(fs->folder = concat_folder(cfg->source)))
 		rc = err_nomem(e);
 	if (rc == 0)
 		rc = epochs_new(fs->folder ? fs->folder : cfg->shown, fs_open_epoch, fs, &fs->live,
@@ -283,13 +283,13 @@ int fs_open_served(struct fs *fs, const struct app *setup, struct err *e)
 		return rc;
 	if (fs->folder)
 		epochs_polled(fs->live);
-	if (cfg->remote)
-		epochs_remote(fs->live, cfg->revalidate);
+	if (cfg->is_remote)
+		epochs_remote(fs->live, cfg->remote.revalidate);
 	fs->path = cfg->shown;
-	fs->remote = cfg->remote;
+	fs->remote = cfg->is_remote;
 	fs->follows = epochs_first(fs->live)->view->follows;
 	/* each dataset of a mirror can be read in other chunks; a change is never cancelled */
-	fs->cancels = cfg->remote || cfg->n_rechunk_rules > 0 || (fs->follows && !cfg->rw);
+	fs->cancels = cfg->is_remote || cfg->rules.rechunk.n > 0 || (fs->follows && !cfg->write.rw);
 	return 0;
 }
 

@@ -23,7 +23,7 @@ static struct {
 	pid_t owner;           /* lock */
 } the = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static int app_remote_get(const struct cfg *cfg, struct remote **ret, struct err *e)
+static int app_remote_get(const struct cfg_remote *cfg, struct remote **ret, struct err *e)
 {
 	const struct remote_options opts = {
 		.profile = cfg->profile,
@@ -44,7 +44,7 @@ static int app_remote_get(const struct cfg *cfg, struct remote **ret, struct err
 		.timeout_ms = cfg->timeout * 1000,
 		.tries = cfg->max_attempts,
 		.connections = cfg->max_connections,
-		.cache_bytes = cfg->remote_cache_size,
+		.cache_bytes = cfg->cache_size,
 		.prefetch_bytes = cfg->prefetch_size,
 		.cache_dir = cfg->cache_dir,
 		.disk_bytes = cfg->cache_dir ? cfg->disk_cache_size : 0,
@@ -85,7 +85,7 @@ static bool same_origin(const char *a, const char *b)
 static struct remote_target target_of(const struct cfg *cfg, const char *text,
 				      const struct address *a)
 {
-	const bool source = cfg->remote && same_origin(text, cfg->source);
+	const bool source = cfg->is_remote && same_origin(text, cfg->source);
 
 	return (struct remote_target){
 		.kind = a->kind == ADDRESS_S3    ? REMOTE_S3
@@ -112,7 +112,7 @@ static struct remote_target target_of(const struct cfg *cfg, const char *text,
 static int app_remote_parse(const struct cfg *cfg, const char *text, struct remote **ret_remote,
 			    struct address *ret_a, struct remote_target *ret, struct err *e)
 {
-	int rc = app_remote_get(cfg, ret_remote, e);
+	int rc = app_remote_get(&cfg->remote, ret_remote, e);
 
 	if (rc == 0)
 		rc = address_parse(text, ret_a, e);
@@ -150,7 +150,7 @@ int fs_source(const struct app *setup, const char *path, const struct source_opt
 	struct address a;
 	int rc;
 
-	if (setup->cfg->concat)
+	if (setup->cfg->concat.dim)
 		return fs_concat(setup, opts, ret, e);
 	if (!url_is(path)) {
 		rc = source_open(setup->formats, setup->n_formats, path, opts, ret, e);
@@ -282,7 +282,7 @@ static int app_remote_blob(void *setup, const char *from, const char *text, stru
 	if (rc < 0)
 		return rc;
 	t.what = REMOTE_OBJECT;
-	t.public_only = !cfg->private_redirects && !may_be_private(from, text);
+	t.public_only = !cfg->remote.private_redirects && !may_be_private(from, text);
 	rc = remote_at(remote, &t, &at, e);
 	address_release(&a);
 	if (rc == 0)

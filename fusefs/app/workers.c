@@ -64,9 +64,9 @@ static void wait_a_moment(const struct workers *w)
 		;
 }
 
-uint32_t workers_threads(const struct cfg *cfg, bool remote)
+uint32_t workers_threads(const struct cfg_limits *limits, bool remote)
 {
-	uint32_t n = cfg->decode_threads ? cfg->decode_threads : thread_processors();
+	uint32_t n = limits->decode_threads ? limits->decode_threads : thread_processors();
 
 	return remote && n < REMOTE_THREADS ? REMOTE_THREADS : n;
 }

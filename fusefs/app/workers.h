@@ -41,7 +41,7 @@ void room_give(struct room *r, uint64_t n);
 
 /* workers_threads - number of threads for a command: -o decode_threads, or the processors; remote:
  * at least 8, because they wait for network replies. */
-uint32_t workers_threads(const struct cfg *cfg, bool remote);
+uint32_t workers_threads(const struct cfg_limits *limits, bool remote);
 /* workers_run - run until all threads have ended. Returns 0; the error if not one thread could be
  * started, after one call of on_progress. e is written with the lock. */
 int workers_run(const struct workers *w, struct err *e) NZ_MUST_USE;

@@ -53,8 +53,8 @@ static void each_document(int fd, const char *shown, struct buf *text)
 static int each_run(const struct cfg *cfg, const char *command, size_t i, struct buf *text,
 		    bool *ret_interrupted)
 {
-	auto_free char **argv = alloc_array(cfg->n_passed + 5, sizeof(*argv));
-	auto_free char *shown = cfg_show(cfg->more[i]);
+	auto_free char **argv = alloc_array(cfg->passed.n + 5, sizeof(*argv));
+	auto_free char *shown = cfg_show(cfg->more.v[i]);
 	auto_fd int fd = cfg->json ? memfd_create("nczarrfs", MFD_CLOEXEC) : -1;
 	struct each one = {.argv = argv, .out = fd};
 	size_t n = 0;
@@ -65,11 +65,11 @@ static int each_run(const struct cfg *cfg, const char *command, size_t i, struct
 		return EXIT_USAGE;
 	}
 	argv[n++] = (char *)(uintptr_t)"nczarrfs";
-	for (size_t k = 0; k < cfg->n_passed; k++)
-		argv[n++] = cfg->passed[k];
+	for (size_t k = 0; k < cfg->passed.n; k++)
+		argv[n++] = cfg->passed.v[k];
 	argv[n++] = (char *)(uintptr_t)command;
 	argv[n++] = (char *)(uintptr_t)"--";
-	argv[n++] = cfg->more[i];
+	argv[n++] = cfg->more.v[i];
 	argv[n] = NULL;
 	status = run_in_child_until(shown, 0, each_exec, &one, ret_interrupted);
 	if (cfg->json && !*ret_interrupted)
@@ -85,7 +85,7 @@ int each_source(const struct app *setup, const char *command)
 	int worst = 0;
 
 	buf_init(&text, (size_t)1 << 30);
-	for (size_t i = 0; i < cfg->n_more && !interrupted; i++) {
+	for (size_t i = 0; i < cfg->more.n && !interrupted; i++) {
 		int status;
 
 		if (cfg->json)

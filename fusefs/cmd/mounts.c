@@ -19,9 +19,9 @@
 
 static const struct cfg_mount *find_named(const struct cfg *cfg, const char *name)
 {
-	for (size_t i = 0; i < cfg->n_mounts; i++)
-		if (strcmp(cfg->mounts[i].name, name) == 0)
-			return &cfg->mounts[i];
+	for (size_t i = 0; i < cfg->config.n_mounts; i++)
+		if (strcmp(cfg->config.mounts[i].name, name) == 0)
+			return &cfg->config.mounts[i];
 	return NULL;
 }
 
@@ -48,7 +48,7 @@ static bool another(const struct mounted *m, const struct cfg_mount *named)
 /* mount_one - run this program with the same flags and one name. Returns its exit status. */
 static int mount_one(const struct cfg *cfg, const char *name)
 {
-	char **argv = calloc(cfg->n_passed + 5, sizeof(*argv));
+	char **argv = calloc(cfg->passed.n + 5, sizeof(*argv));
 	int status = 1, rc;
 	size_t n = 0;
 	pid_t pid;
@@ -56,8 +56,8 @@ static int mount_one(const struct cfg *cfg, const char *name)
 	if (!argv)
 		return 1;
 	argv[n++] = (char *)(uintptr_t) "nczarrfs";
-	for (size_t i = 0; i < cfg->n_passed; i++)
-		argv[n++] = cfg->passed[i];
+	for (size_t i = 0; i < cfg->passed.n; i++)
+		argv[n++] = cfg->passed.v[i];
 	argv[n++] = (char *)(uintptr_t) "mount";
 	argv[n++] = (char *)(uintptr_t)name;
 	rc = posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, environ);
@@ -83,10 +83,10 @@ int mounts_mount(const struct app *setup)
 		log_error("%s", e.msg);
 		return 1;
 	}
-	for (size_t i = 0; i < cfg->n_more; i++)
-		bad += mount_one(cfg, cfg->more[i]) != 0;
-	for (size_t i = 0; cfg->all && i < cfg->n_mounts; i++) {
-		const struct cfg_mount *m = &cfg->mounts[i];
+	for (size_t i = 0; i < cfg->more.n; i++)
+		bad += mount_one(cfg, cfg->more.v[i]) != 0;
+	for (size_t i = 0; cfg->all && i < cfg->config.n_mounts; i++) {
+		const struct cfg_mount *m = &cfg->config.mounts[i];
 		const struct mounted *there = on_target(list, n, m->target);
 
 		if (!m->automatic)
@@ -270,20 +270,20 @@ int mounts_umount(const struct app *setup)
 		log_error("%s", e.msg);
 		return 1;
 	}
-	l.list = alloc_array(n + cfg->n_more, sizeof(*l.list));
+	l.list = alloc_array(n + cfg->more.n, sizeof(*l.list));
 	if (!l.list) {
 		mounted_free(list, n);
 		log_error("not enough memory");
 		return 1;
 	}
-	for (size_t i = 0; i < cfg->n_more; i++) {
+	for (size_t i = 0; i < cfg->more.n; i++) {
 		struct mounted *now = NULL;
 		size_t n_now = 0;
 		const bool known = mounted_list(&now, &n_now, &e) == 0;
 
 		if (!known)
 			log_error("%s", e.msg);
-		bad += !known || !umount_one(cfg, now, n_now, cfg->more[i], &l);
+		bad += !known || !umount_one(cfg, now, n_now, cfg->more.v[i], &l);
 		mounted_free(now, n_now);
 	}
 	for (size_t i = n; cfg->all && i-- > 0;) /* later mounts lie on top of earlier ones */
@@ -369,17 +369,17 @@ int mounts_list(const struct app *setup)
 	buf_init(&text, (size_t)1 << 26);
 	if (cfg->json)
 		buf_putc(&text, '[');
-	for (size_t i = 0; i < cfg->n_mounts + n; i++) {
+	for (size_t i = 0; i < cfg->config.n_mounts + n; i++) {
 		struct mounts_row r = {0};
 
-		if (i < cfg->n_mounts) {
-			r.named = &cfg->mounts[i];
+		if (i < cfg->config.n_mounts) {
+			r.named = &cfg->config.mounts[i];
 			r.m = on_target(list, n, r.named->target);
 		} else {
-			r.m = &list[i - cfg->n_mounts];
-			for (size_t k = 0; k < cfg->n_mounts; k++)
-				if (on_target(list, n, cfg->mounts[k].target) == r.m)
-					r.named = &cfg->mounts[k];
+			r.m = &list[i - cfg->config.n_mounts];
+			for (size_t k = 0; k < cfg->config.n_mounts; k++)
+				if (on_target(list, n, cfg->config.mounts[k].target) == r.m)
+					r.named = &cfg->config.mounts[k];
 			if (r.named ||
 			    r.m->hidden) /* it is in the list, or cannot be reached */
 				continue;

@@ -34,9 +34,9 @@ int config_print(const struct app *setup)
 	struct buf text;
 
 	buf_init(&text, (size_t)1 << 22);
-	for (size_t i = cfg->n_files; i-- > 0;)
-		buf_printf(&text, "; read: %s\n", cfg->files[i]);
-	if (!cfg->n_files)
+	for (size_t i = cfg->config.read.n; i-- > 0;)
+		buf_printf(&text, "; read: %s\n", cfg->config.read.v[i]);
+	if (!cfg->config.read.n)
 		buf_puts(&text, "; no configuration file was read\n");
 	if (cfg->shown)
 		buf_printf(&text, "; source: %s\n", cfg->shown);

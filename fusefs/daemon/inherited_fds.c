@@ -42,8 +42,8 @@ static bool inherited_fds_is_named(const char *path)
 
 void fs_inherited_close(const struct cfg *cfg)
 {
-	const char *const paths[] = {cfg->source, cfg->bearer_file, cfg->netrc_file,
-				     cfg->ca_file, cfg->aws_config};
+	const char *const paths[] = {cfg->source, cfg->remote.bearer_file, cfg->remote.netrc_file,
+				     cfg->remote.ca_file, cfg->remote.aws_config};
 
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
 		if (inherited_fds_is_named(paths[i]))

@@ -64,9 +64,9 @@ int mounter_args(const struct cfg *cfg, bool writes, struct fuse_args *args, str
 	if (!fsname)
 		return err_nomem(e);
 	ok = fuse_opt_add_opt_escaped(&list, fsname) == 0;
-	for (size_t i = 0; ok && i < cfg->n_fuse_opts; i++)
-		if (!mounter_loop_option(cfg->fuse_opts[i]))
-			ok = fuse_opt_add_opt_escaped(&list, cfg->fuse_opts[i]) == 0;
+	for (size_t i = 0; ok && i < cfg->fuse_opts.n; i++)
+		if (!mounter_loop_option(cfg->fuse_opts.v[i]))
+			ok = fuse_opt_add_opt_escaped(&list, cfg->fuse_opts.v[i]) == 0;
 	ok = ok && fuse_opt_add_opt(&list, "subtype=nczarrfs,nosuid,nodev") == 0;
 	ok = ok && (writes || fuse_opt_add_opt(&list, "ro") == 0);
 	ok = ok && fuse_opt_add_arg(args, "nczarrfs") == 0 &&

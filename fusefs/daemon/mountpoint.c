@@ -17,8 +17,8 @@
 
 bool fs_has_option(const struct cfg *cfg, const char *name)
 {
-	for (size_t i = 0; i < cfg->n_fuse_opts; i++)
-		if (strcmp(cfg->fuse_opts[i], name) == 0)
+	for (size_t i = 0; i < cfg->fuse_opts.n; i++)
+		if (strcmp(cfg->fuse_opts.v[i], name) == 0)
 			return true;
 	return false;
 }
@@ -142,7 +142,7 @@ static int check_directory(const struct cfg *cfg, bool *ret_made, struct err *e)
 	}
 	if (!S_ISDIR(st.st_mode))
 		return err_set(e, -ENOTDIR, "mountpoint '%s': not a directory: %s", dir,
-			       !cfg->remote && fs_is_empty_dir(cfg->source)
+			       !cfg->is_remote && fs_is_empty_dir(cfg->source)
 				       ? "write nczarrfs SOURCE MOUNTPOINT, in this order"
 				       : "name an empty directory");
 	return 0;
@@ -199,7 +199,7 @@ static int check_hidden(const struct cfg *cfg, const char *dir, struct err *e)
 {
 	if (fs_is_empty_dir(dir) || access(dir, R_OK) < 0)
 		return 0;
-	if (!cfg->remote && fs_is_empty_dir(cfg->source) && looks_like_tree(dir))
+	if (!cfg->is_remote && fs_is_empty_dir(cfg->source) && looks_like_tree(dir))
 		return err_set(e, -EINVAL,
 			       "'%s' is an empty directory, and the mountpoint '%s' is a "
 			       "dataset: are they swapped? write nczarrfs SOURCE MOUNTPOINT",
@@ -214,10 +214,10 @@ static int check_own(const struct cfg *cfg, const char *dir, struct err *e)
 {
 	auto_free char *source = NULL, *part = NULL;
 
-	if (cfg->remote)
+	if (cfg->is_remote)
 		return 0;
 	source = realpath(cfg->source, NULL); /* source_open reports a missing source */
-	part = cfg->concat ? fs_concat_hidden(cfg, dir) : NULL;
+	part = cfg->concat.dim ? fs_concat_hidden(cfg, dir) : NULL;
 	if ((!source || !fs_below(source, dir)) && !part)
 		return 0;
 	return err_set(e, -EBUSY,

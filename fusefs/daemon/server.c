@@ -84,8 +84,8 @@ static void loop_options(struct server *s)
 {
 	struct fuse_loop_config *loop = s->loop;
 
-	for (size_t i = 0; i < s->setup->cfg->n_fuse_opts; i++) {
-		const char *opt = s->setup->cfg->fuse_opts[i], *value = strchr(opt, '=');
+	for (size_t i = 0; i < s->setup->cfg->fuse_opts.n; i++) {
+		const char *opt = s->setup->cfg->fuse_opts.v[i], *value = strchr(opt, '=');
 		uint64_t v = 0;
 
 		if (value && str_u64(value + 1, strlen(value + 1), INT32_MAX, &v) < 0)
@@ -144,10 +144,10 @@ static int mount_by_mounter(struct server *s, struct err *e)
 static int check_place(const struct server *s, struct err *e)
 {
 	const struct cfg *cfg = s->setup->cfg;
-	auto_free char *source = cfg->remote ? NULL : realpath(cfg->source, NULL);
+	auto_free char *source = cfg->is_remote ? NULL : realpath(cfg->source, NULL);
 	int rc;
 
-	if (cfg->concat && fs_concat_takes(cfg, s->mountpoint))
+	if (cfg->concat.dim && fs_concat_takes(cfg, s->mountpoint))
 		return err_set(e, -EBUSY,
 			       "mountpoint '%s' is a name that '%s' matches, or a directory that "
 			       "it searches: use another directory",
@@ -171,7 +171,8 @@ static int mount_session(struct server *s, struct err *e)
 	/* fusermount3 opens the mount's directory to test whether the server has died. */
 	s->fs.ask_opendir = fs_has_option(s->setup->cfg, "auto_unmount");
 	s->fs.no_xattr = s->setup->cfg->no_xattr;
-	s->fs.uncached = s->setup->cfg->filter == CFG_FILTER_NONE && !s->setup->cfg->page_cache;
+	s->fs.uncached = s->setup->cfg->rules.filter == CFG_FILTER_NONE &&
+			 !s->setup->cfg->page_cache;
 	s->loop = fuse_loop_cfg_create();
 	if (!s->loop)
 		return err_nomem(e);
@@ -228,7 +229,7 @@ static int daemon_server_await_signal(const struct server *s, const sigset_t *se
 	/* confirmed writes must still be sent; a local source without -o rechunk= seldom takes all
 	 * threads */
 	const bool looks = s->fs.cancels && !s->fs.writes &&
-			   (s->fs.remote || s->setup->cfg->n_rechunk_rules > 0);
+			   (s->fs.remote || s->setup->cfg->rules.rechunk.n > 0);
 	const struct timespec often = {.tv_nsec = 200 * 1000 * 1000}, seldom = {.tv_sec = 10};
 	int sig;
 
@@ -309,9 +310,9 @@ static int daemon_server_open_source(struct server *s, struct err *e)
 
 	if (rc < 0)
 		return rc;
-	s->fs.revalidate = s->fs.remote ? cfg->revalidate : 0;
+	s->fs.revalidate = s->fs.remote ? cfg->remote.revalidate : 0;
 	s->fs.writes = epochs_first(s->fs.live)->view->write != NULL;
-	if (cfg->unverified)
+	if (cfg->remote.unverified)
 		log_warn("certificates are not verified: HTTP.SSL.VERIFYPEER=0 in a configuration "
 			 "file of netCDF-C");
 	fs_print_notes(epochs_first(s->fs.live));
@@ -458,7 +459,7 @@ static void describe(const struct server *s, char *out, size_t n)
 			 : strcmp(view, "netcdf") == 0 ? "a netCDF-4 file"
 			 : strcmp(view, "mirror") == 0 ? "a directory in both formats"
 			 : strcmp(view, "keys") == 0   ? "a Zarr store"
-			 : s->setup->cfg->zarr3        ? "Zarr v3"
+			 : s->setup->cfg->zarr.zarr3        ? "Zarr v3"
 						       : "Zarr v2";
 
 	(void)snprintf(out, n, "%s%s%sas %s%s", *format ? "(" : "", format, *format ? ") " : "",

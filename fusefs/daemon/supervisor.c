@@ -254,12 +254,12 @@ static void pass_on(struct child *c, char status, const char *text)
 static bool until_mounted(struct child *c, const struct cfg *cfg,
 			  struct supervisor_place *place)
 {
-	int64_t ms = cfg->open_timeout ? (int64_t)cfg->open_timeout * 1000 : NEVER;
+	int64_t ms = cfg->limits.open_timeout ? (int64_t)cfg->limits.open_timeout * 1000 : NEVER;
 	struct err e = ERR_INIT;
 
 	if (!wait_child(c, ms)) {
 		kill_child(c);
-		explain_timeout(cfg->shown, cfg->open_timeout, &e);
+		explain_timeout(cfg->shown, cfg->limits.open_timeout, &e);
 	} else if (c->report[0] == 's') {
 		return true;
 	} else if (c->report[0] == 'f') {
@@ -288,7 +288,7 @@ static int while_mounted(struct child *c, const struct cfg *cfg, struct supervis
 		sd_notify_send("STOPPING=1");
 		/* SIGKILL after KILL_MS, except for a writable mount, whose commit may take any
 		 * time */
-		end_child(c, cfg->rw ? NEVER : KILL_MS);
+		end_child(c, cfg->write.rw ? NEVER : KILL_MS);
 		clean_up(c, place);
 		return WIFEXITED(c->status) ? WEXITSTATUS(c->status) : 1;
 	}
@@ -318,7 +318,7 @@ static void say_mounted(const struct cfg *cfg, const char *what)
 	const char *quote = strpbrk(dir, " \t'\"\\$&;()*?[]<>|`~#!") ? "'" : "";
 
 	log_info("mounted '%s' %s on %s%s%s; unmount with: nczarrfs umount %s%s%s",
-		 cfg->remote ? cfg->shown : from_here(cfg->shown), what, quote, dir, quote,
+		 cfg->is_remote ? cfg->shown : from_here(cfg->shown), what, quote, dir, quote,
 		 quote, dir, quote);
 }
 

@@ -33,7 +33,7 @@ bool new_wanted(const struct mirror *m, const struct where *dir, const char *nam
 	auto_free char *path = NULL;
 	struct stat st;
 
-	if (m->setup->cfg->new_as_is || dir->in_dataset || name[0] == '.' ||
+	if (m->setup->cfg->write.new_as_is || dir->in_dataset || name[0] == '.' ||
 	    !name_of_new(name, is_dir, out))
 		return false;
 	return real_probe(m, dir, out, &path, &st, NULL) == -ENOENT;
@@ -176,7 +176,9 @@ int new_file(struct mirror *m, const char *path, struct err *e)
 	if (rc < 0)
 		return rc;
 	full = path_in(at.fd, at.name);
-	rc = full ? m->setup->rw->hdf5_create(m->setup->cfg, full, e) : err_nomem(e);
+	rc = full ? m->setup->rw->hdf5_create(
+			    full, (uint64_t)m->setup->cfg->limits.open_timeout * 1000, e)
+		  : err_nomem(e);
 	(void)close(at.fd);
 	return rc < 0 ? err_wrap(e, rc, "'%s'", path) : rc;
 }

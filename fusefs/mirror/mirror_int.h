@@ -97,7 +97,7 @@ struct mirror {
 	/* slots of names with a rule, and where to look for one to free */
 	size_t n_shaped, next_shaped;
 	uint32_t next_free;  /* where the search for a free number begins when all were used */
-	/* OPENING and OPEN; at most cfg->open_datasets, not counting those with open files */
+	/* OPENING and OPEN; at most limits.open_datasets, not counting those with open files */
 	struct slot **open;
 	struct slot **parked;
 	size_t n_open, cap_open, n_parked, max_parked;

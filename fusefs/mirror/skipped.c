@@ -162,7 +162,8 @@ void mirror_warn_top(const struct mirror *m)
 	if (top_read(m, &t)) {
 		for (size_t i = 0; i < t.n && warned < MIRROR_SKIPS_LOGGED; i++)
 			warned += warn_taken(m, &t, &t.v[i], &opened);
-		if (!m->setup->cfg->rw) /* otherwise the user may want to create datasets in it */
+		/* otherwise the user may want to create datasets in it */
+		if (!m->setup->cfg->write.rw)
 			warn_none(m, &t);
 	}
 	top_free(&t);

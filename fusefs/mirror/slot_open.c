@@ -34,8 +34,8 @@ static void slot_open_shape(struct cfg *cfg, char **rules)
 	const bool classic = strcmp(*rules, NAME_CLASSIC) == 0;
 
 	cfg->view = classic ? CFG_VIEW_CLASSIC : cfg->view;
-	cfg->rechunk_rules = rules;
-	cfg->n_rechunk_rules = classic ? 0 : 1;
+	cfg->rules.rechunk.v = rules;
+	cfg->rules.rechunk.n = classic ? 0 : 1;
 }
 
 /* slot_open_has_dims - reject a rule about a dimension that there is not: the name is misspelt. */
@@ -71,8 +71,8 @@ static int slot_open_open_source(const struct mirror *m, const struct slot *s,
 		*ret = NULL;
 		return rc;
 	}
-	if (cfg->n_rechunk_rules && name_is_shaped(s->kind))
-		rc = slot_open_has_dims(s, cfg->rechunk_rules[0], &(*ret)->ds, e);
+	if (cfg->rules.rechunk.n && name_is_shaped(s->kind))
+		rc = slot_open_has_dims(s, cfg->rules.rechunk.v[0], &(*ret)->ds, e);
 	else
 		fs_rules_warn(setup->rules, setup->cfg, &(*ret)->ds, path);
 	if (rc)

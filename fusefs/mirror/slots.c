@@ -368,7 +368,7 @@ static bool slots_all_held(const struct mirror *m)
  * another. */
 static void slots_make_room_locked(struct mirror *m)
 {
-	while (m->n_open >= m->setup->cfg->open_datasets) {
+	while (m->n_open >= m->setup->cfg->limits.open_datasets) {
 		struct slot *s = slots_oldest(m->open, m->n_open);
 
 		if (s)

@@ -618,7 +618,7 @@ int mirror_only(const struct app *setup, struct err *e)
 	struct stat st;
 	int rc;
 
-	if (setup->cfg->remote || setup->cfg->concat)
+	if (setup->cfg->is_remote || setup->cfg->concat.dim)
 		return 0;
 	if (stat(path, &st) < 0) /* for other sources opening them gives a better error */
 		return errno == EIO || err_is_transient(-errno)
@@ -663,9 +663,9 @@ static int mirror_init(struct mirror *m, struct err *e)
 	m->fd = open(cfg->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (m->fd < 0 || fstat(m->fd, &st) < 0)
 		return err_sys(e, errno, "'%s'", cfg->source);
-	m->cap_open = cfg->open_datasets;
+	m->cap_open = cfg->limits.open_datasets;
 	m->open = alloc_array(m->cap_open, sizeof(struct slot *));
-	m->max_parked = u64_min((uint64_t)PARKED_TIMES * cfg->open_datasets, PARKED_MAX);
+	m->max_parked = u64_min((uint64_t)PARKED_TIMES * cfg->limits.open_datasets, PARKED_MAX);
 	m->parked = alloc_array(m->max_parked, sizeof(struct slot *));
 	m->slots = alloc_array(1, sizeof(struct slot *)); /* number 0 is never a dataset */
 	if (!m->open || !m->parked || !m->slots)
@@ -694,7 +694,7 @@ int mirror_open(const struct app *setup, struct view **ret, struct err *e)
 		mirror_close(&m->base);
 		return rc;
 	}
-	if (setup->cfg->rw && setup->rw)
+	if (setup->cfg->write.rw && setup->rw)
 		m->base.write = &mirror_write_ops;
 	if (setup->cfg->command == CFG_MOUNT || setup->cfg->command == CFG_SERVE)
 		mirror_warn_top(m);

@@ -156,7 +156,7 @@ struct document_check {
 	const struct app *setup;
 	const struct tree_change *change;
 	int dir_fd;
-	struct cfg cfg; /* of commit_form; its strings belong to the setup */
+	struct cfg_zarr zarr; /* of commit_form */
 	struct few few;
 };
 
@@ -315,18 +315,18 @@ static int check_document_same_format(struct document_check *c, struct err *e)
 	const struct cfg *cfg = c->setup->cfg;
 	int rc;
 
-	if (v3 == c->cfg.zarr3)
+	if (v3 == c->zarr.zarr3)
 		return 0;
-	if (cfg_said(cfg, "zarr_format") || cfg->shard_size > 0 ||
-	    cfg->mode == CFG_MODE_NCZARR || cfg_said(cfg, "chunk_key_encoding") ||
+	if (cfg_said(cfg, "zarr_format") || cfg->zarr.shard_size > 0 ||
+	    cfg->zarr.mode == CFG_MODE_NCZARR || cfg_said(cfg, "chunk_key_encoding") ||
 	    others(c, "", 0) != 0)
 		return err_set(
 			e, -EOPNOTSUPP,
 			"'%.200s': this mount shows Zarr v%d: use -o zarr_format=%d to write "
 			"that version",
-			c->few.key, c->cfg.zarr3 ? 3 : 2, c->cfg.zarr3 ? 2 : 3);
+			c->few.key, c->zarr.zarr3 ? 3 : 2, c->zarr.zarr3 ? 2 : 3);
 	rc = commit_form_note(c->dir_fd, v3 ? 3 : 2, e);
-	return rc ? rc : commit_form(cfg, c->dir_fd, &c->cfg, e);
+	return rc ? rc : commit_form(cfg, c->dir_fd, &c->zarr, e);
 }
 
 /* check_document_find_array - attributes are checked together with their array, if its metadata
@@ -428,11 +428,11 @@ int commit_tree_check(const struct app *setup, int dir_fd, const struct tree_cha
 			     .name = store_key_name(change->key)};
 	if (!looked_at(&c.few))
 		return 0;
-	rc = commit_form(setup->cfg, dir_fd, &c.cfg, e);
+	rc = commit_form(setup->cfg, dir_fd, &c.zarr, e);
 	if (rc < 0)
 		return rc;
-	buf_init(&c.few.doc, setup->cfg->meta_size);
-	buf_init(&c.few.array, setup->cfg->meta_size);
+	buf_init(&c.few.doc, setup->cfg->limits.meta_size);
+	buf_init(&c.few.array, setup->cfg->limits.meta_size);
 	rc = check_document(&c, e);
 	buf_release(&c.few.array);
 	buf_release(&c.few.doc);

@@ -86,17 +86,17 @@ static void commit_policy(const struct app *setup, enum plan_format format,
 	const struct cfg *cfg = setup->cfg;
 
 	*ret = (struct diff_policy){
-		.chunk_bytes = cfg->default_chunk_size,
+		.chunk_bytes = cfg->limits.default_chunk_size,
 		.filters = setup->rules ? &setup->rules->filters : NULL,
 		.quant = setup->rules ? &setup->rules->quants : NULL,
-		.keep = cfg->filter == CFG_FILTER_KEEP ? PLAN_KEEP : PLAN_PORTABLE,
+		.keep = cfg->rules.filter == CFG_FILTER_KEEP ? PLAN_KEEP : PLAN_PORTABLE,
 		.format = format,
 	};
 	/* a Zarr writer continues with the chunk lengths of its metadata: those of rules apply to
 	 * writers that give none */
 	if (format != PLAN_HDF5) {
-		ret->chunks = (const char *const *)cfg->chunk_rules;
-		ret->n_chunks = cfg->n_chunk_rules;
+		ret->chunks = (const char *const *)cfg->rules.chunks.v;
+		ret->n_chunks = cfg->rules.chunks.n;
 	}
 }
 

@@ -81,8 +81,9 @@ int commit_chains_note(struct buf *list, const struct dataset *ds, uint32_t arra
  * directory, durably, replacing the previous list. */
 int commit_layouts_keep(const struct app *setup, int dir_fd, struct source *now,
 			struct err *e) NZ_MUST_USE;
-/* commit_form - cfg with the Zarr format that the first writer chose. */
-int commit_form(const struct cfg *cfg, int dir_fd, struct cfg *ret, struct err *e) NZ_MUST_USE;
+/* commit_form - cfg->zarr with the Zarr format that the first writer chose. */
+int commit_form(const struct cfg *cfg, int dir_fd, struct cfg_zarr *ret,
+		struct err *e) NZ_MUST_USE;
 /* commit_form_note - record that choice: zarr_format 2 or 3. */
 int commit_form_note(int dir_fd, int zarr_format, struct err *e) NZ_MUST_USE;
 int commit_chains_keep(int dir_fd, const struct buf *more, struct err *e) NZ_MUST_USE;

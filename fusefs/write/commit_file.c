@@ -281,21 +281,9 @@ static enum plan_format commit_file_format_of(const struct commit_file_file *f)
 {
 	const struct dataset *ds = &f->c->source->ds;
 	bool empty = ds->n_arrays == 0 && ds->n_groups <= 1;
-	bool v3 = empty ? f->setup->cfg->zarr3 : strcmp(ds->format, "Zarr v3") == 0;
+	bool v3 = empty ? f->setup->cfg->zarr.zarr3 : strcmp(ds->format, "Zarr v3") == 0;
 
 	return v3 ? PLAN_ZARR3 : PLAN_ZARR2;
-}
-
-static int open_sink(struct commit_file_file *f, const char *path, struct store *remote,
-		     int dir_fd, const struct sink_names *names, struct sink **ret,
-		     struct err *e)
-{
-	const struct app *setup = f->setup;
-
-	if (remote)
-		return setup->rw->remote_sink(setup->cfg, remote, path, f->c->source, dir_fd,
-					      names, ret, e);
-	return setup->rw->zarr_sink(setup->cfg, path, f->c->source, dir_fd, names, ret, e);
 }
 
 static int push_file(struct commit_file_file *f, const char *path, struct store *remote,
@@ -318,7 +306,8 @@ static int push_file(struct commit_file_file *f, const char *path, struct store 
 		.arg = f,
 		.memory = MEMORY,
 	};
-	int rc = open_sink(f, path, remote, dir_fd, &names, &job.sink, e);
+	int rc = rw->zarr_sink(&setup->cfg->zarr, remote, path, f->c->source, dir_fd, &names,
+			       &job.sink, e);
 
 	return rc ? rc : commit_push(setup, commit_file_format_of(f), &job, e);
 }

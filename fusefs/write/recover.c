@@ -295,8 +295,8 @@ static int recover_path(const struct app *setup, const char *path)
 
 	here.cfg = &cfg;
 	cfg.source = (char *)(uintptr_t)path;
-	cfg.remote = address_is_remote(path);
-	if (!cfg.remote && !rw_state_is_there(&cfg, path) && mirror_only(&here, NULL) > 0)
+	cfg.is_remote = address_is_remote(path);
+	if (!cfg.is_remote && !rw_state_is_there(&cfg, path) && mirror_only(&here, NULL) > 0)
 		return rw_recover_dir(setup, path, recover_guarded);
 	return recover_guarded(setup, path) ? 0 : 1;
 }
@@ -306,8 +306,8 @@ int fs_recover(const struct app *setup)
 	const struct cfg *cfg = setup->cfg;
 	int status = recover_path(setup, cfg->source);
 
-	for (size_t i = 0; i < cfg->n_more; i++)
-		if (recover_path(setup, cfg->more[i]) != 0)
+	for (size_t i = 0; i < cfg->more.n; i++)
+		if (recover_path(setup, cfg->more.v[i]) != 0)
 			status = 1;
 	return status;
 }

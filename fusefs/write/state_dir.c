@@ -121,16 +121,16 @@ int rw_state_dir(const struct cfg *cfg, const char *path, char **ret, char **ret
 	real = realpath(path, NULL);
 	if (!real && errno == ENOENT)
 		return err_set(e, -ENOENT, "'%s': no such file or directory: check the path%s",
-			       path, cfg->rw ? ", or create it with -o rw,create" : "");
+			       path, cfg->write.rw ? ", or create it with -o rw,create" : "");
 	if (!real)
 		return err_sys(e, errno, "'%s'", path);
 	base = strrchr(real, '/') + 1;
-	parent = cfg->state_dir
-			 ? strdup(cfg->state_dir)
+	parent = cfg->write.state_dir
+			 ? strdup(cfg->write.state_dir)
 			 : strndup(real, base - real > 1 ? (size_t)(base - real - 1) : 1);
 	if (!parent)
 		return err_nomem(e);
-	*ret = name_in(parent, real, *base ? base : "root", cfg->state_dir != NULL);
+	*ret = name_in(parent, real, *base ? base : "root", cfg->write.state_dir != NULL);
 	if (!*ret)
 		return err_nomem(e);
 	*ret_path = steal(&real);

@@ -16,7 +16,7 @@
 enum { NAME_BYTES_SHOWN = 80 };
 
 /* service - the S3 service, as far as the user named it. */
-static const char *service(const struct cfg *cfg, const struct address *a)
+static const char *service(const struct cfg_remote *cfg, const struct address *a)
 {
 	const char *env;
 
@@ -45,7 +45,7 @@ static uint64_t state_dir_remote_add_text(uint64_t h, const char *s, size_t n)
 }
 
 /* identity - FNV-1a hash of the parts of the address. */
-static uint64_t identity(const struct cfg *cfg, const struct address *a)
+static uint64_t identity(const struct cfg_remote *cfg, const struct address *a)
 {
 	const char *where = service(cfg, a), *bucket = a->bucket ? a->bucket : "";
 	const char *key = a->key ? a->key : "", *query = a->query ? a->query : "";
@@ -63,8 +63,8 @@ static char *state_dir_remote_place(const struct cfg *cfg)
 {
 	auto_free char *dir = NULL;
 
-	if (cfg->state_dir)
-		return strdup(cfg->state_dir);
+	if (cfg->write.state_dir)
+		return strdup(cfg->write.state_dir);
 	dir = cfg_xdg_dir("XDG_STATE_HOME", ".local/state");
 	return dir ? str_printf("%s/nczarrfs", dir) : NULL;
 }
@@ -122,9 +122,9 @@ int rw_state_remote(const struct cfg *cfg, const char *address, bool make, char 
 	if (rc < 0)
 		return rc;
 	state_dir_remote_readable(&a, name);
-	h = identity(cfg, &a);
+	h = identity(&cfg->remote, &a);
 	address_release(&a);
-	if (make && !cfg->state_dir)
+	if (make && !cfg->write.state_dir)
 		rc = make_all(parent, e);
 	if (rc < 0)
 		return rc;

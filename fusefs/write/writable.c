@@ -215,9 +215,9 @@ static int writable_open_tree(struct rw *rw, struct snapshots *g, struct view **
 	struct tree_rw_options opts = {
 		.dir_fd = rw->state.dir_fd,
 		.dir = rw->state.dir,
-		.max_staged = cfg->stage_size / rw->want.share,
-		.max_buffer = cfg->write_size / rw->want.share,
-		.idle_ms = cfg->commit_delay,
+		.max_staged = cfg->write.stage_size / rw->want.share,
+		.max_buffer = cfg->limits.write_size / rw->want.share,
+		.idle_ms = cfg->write.commit_delay,
 		.id_limit = rw->want.id_limit,
 		.name = rw->want.root,
 		.st = {.st_mode = S_IFDIR | 0644},
@@ -376,7 +376,7 @@ static int writable_create_remote(const struct app *setup, struct err *e)
 	else if (cfg->view == CFG_VIEW_ZARR)
 		rc = other_format(shown, e);
 	else
-		rc = setup->rw->remote_create(cfg, s, shown, e);
+		rc = setup->rw->zarr_create(&cfg->zarr, s, shown, e);
 	store_close(s);
 	return rc == -EEXIST
 		       ? err_set(e, rc, "'%s' already exists: leave out create, or use another "
@@ -392,7 +392,7 @@ int fs_rw_create(const struct app *setup, struct err *e)
 	struct stat st;
 	int rc;
 
-	if (setup->cfg->remote)
+	if (setup->cfg->is_remote)
 		return writable_create_remote(setup, e);
 	if (lstat(path, &st) == 0)
 		return err_set(e, -EEXIST,
@@ -404,7 +404,7 @@ int fs_rw_create(const struct app *setup, struct err *e)
 			       "no ending for a netCDF-4 file",
 			       path);
 	if (ending == ENDING_TREE)
-		return setup->rw->zarr_create(setup->cfg, path, e);
-	rc = setup->rw->hdf5_create(setup->cfg, path, e);
+		return setup->rw->zarr_create(&setup->cfg->zarr, NULL, path, e);
+	rc = setup->rw->hdf5_create(path, (uint64_t)setup->cfg->limits.open_timeout * 1000, e);
 	return rc < 0 ? err_wrap(e, rc, "'%s'", path) : rc;
 }

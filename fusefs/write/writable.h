@@ -29,25 +29,22 @@ struct fs_rw {
 				  void *arg);
 	void (*source_layout)(struct source *s, uint32_t array, struct plan_layout *ret);
 	bool (*doc_key)(const char *key);
-	int (*zarr_sink)(const struct cfg *cfg, const char *path, struct source *real, int dir_fd,
-			 const struct sink_names *names, struct sink **ret, struct err *e);
+	/* remote: the remote Zarr store, with path as its name; NULL: a local one */
+	int (*zarr_sink)(const struct cfg_zarr *zarr, struct store *remote, const char *path,
+			 struct source *real, int dir_fd, const struct sink_names *names,
+			 struct sink **ret, struct err *e);
 	int (*zarr_pending)(const char *path, int dir_fd, struct err *e);
 	int (*zarr_recover)(const char *path, int dir_fd, struct err *e);
-	int (*zarr_create)(const struct cfg *cfg, const char *path, struct err *e);
-	/* of nczarr, for remote Zarr stores; name: for messages */
-	int (*remote_sink)(const struct cfg *cfg, struct store *s, const char *name,
-			   struct source *real, int dir_fd, const struct sink_names *names,
-			   struct sink **ret, struct err *e);
 	int (*remote_recover)(struct store *s, int dir_fd, struct err *e);
-	int (*remote_create)(const struct cfg *cfg, struct store *s, const char *name,
-			     struct err *e);
+	int (*zarr_create)(const struct cfg_zarr *zarr, struct store *remote, const char *path,
+			   struct err *e);
 	/* of hdf5view: hdf5_sink_*, hdf5_create, hdf5_journal_*, nc_rw_open, nc_view_* */
 	int (*hdf5_sink)(const char *path, struct source *real, int dir_fd, struct sink **ret,
 			 struct err *e);
 	int (*hdf5_holds)(const struct dataset *ds, struct err *e);
 	int (*hdf5_pending)(const char *path, int dir_fd, struct err *e);  /* 1, 0, -errno */
 	int (*hdf5_recover)(const char *path, int dir_fd, struct err *e);
-	int (*hdf5_create)(const struct cfg *cfg, const char *path, struct err *e);
+	int (*hdf5_create)(const char *path, uint64_t timeout_ms, struct err *e);
 	int (*file_rw)(struct snapshots *g, const struct file_rw_options *opts,
 		       struct view **ret, struct err *e);
 	uint32_t (*nc_array)(void *view, const char *path);

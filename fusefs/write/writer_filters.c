@@ -149,22 +149,22 @@ int commit_form_note(int dir_fd, int zarr_format, struct err *e)
 }
 
 /* set_format - set the format, and the defaults that depend on it. */
-static void set_format(struct cfg *cfg, bool v3)
+static void set_format(const struct cfg *cfg, bool v3, struct cfg_zarr *ret)
 {
-	cfg->zarr3 = v3;
+	ret->zarr3 = v3;
 	if (!cfg_said(cfg, "dimension_separator"))
-		cfg->nested = v3 && !cfg->v2_keys;
+		ret->nested = v3 && !ret->v2_keys;
 	if (!cfg_said(cfg, "json_nan"))
-		cfg->strict_json = v3;
+		ret->strict_json = v3;
 }
 
-int commit_form(const struct cfg *cfg, int dir_fd, struct cfg *ret, struct err *e)
+int commit_form(const struct cfg *cfg, int dir_fd, struct cfg_zarr *ret, struct err *e)
 {
 	char *at, *name, *value;
 	struct buf text;
 	int rc;
 
-	*ret = *cfg;
+	*ret = cfg->zarr;
 	buf_init(&text, FILE_MAX + 1);
 	rc = writer_filters_load(dir_fd, &text, e);
 	buf_putc(&text, '\0');
@@ -173,7 +173,7 @@ int commit_form(const struct cfg *cfg, int dir_fd, struct cfg *ret, struct err *
 	at = (char *)text.data;
 	while (rc == 0 && writer_filters_next_line(&at, &name, &value))
 		if (strcmp(name, FORMAT) == 0)
-			set_format(ret, strcmp(value, "3") == 0);
+			set_format(cfg, strcmp(value, "3") == 0, ret);
 	buf_release(&text);
 	return rc;
 }
@@ -197,17 +197,17 @@ static void writer_filters_split(const struct buf *text, struct buf *ret_layouts
 }
 
 /* put_layouts - append a line for each array with its own layout. */
-static void put_layouts(const struct app *setup, const struct cfg *cfg, struct source *now,
+static void put_layouts(const struct app *setup, const struct cfg_zarr *zarr, struct source *now,
 			struct buf *out)
 {
-	const bool lead = cfg->zarr3 && !cfg->v2_keys;
+	const bool lead = zarr->zarr3 && !zarr->v2_keys;
 
 	for (uint32_t i = 0; i < now->ds.n_arrays; i++) {
 		struct plan_layout x;
 
 		setup->rw->source_layout(now, i, &x);
-		if (x.nested == cfg->nested && x.lead == lead && x.rank == 0 &&
-		    cfg->shard_size == 0)
+		if (x.nested == zarr->nested && x.lead == lead && x.rank == 0 &&
+		    zarr->shard_size == 0)
 			continue;
 		buf_putc(out, LAYOUT);
 		ds_array_path(&now->ds, i, out);
@@ -221,15 +221,15 @@ static void put_layouts(const struct app *setup, const struct cfg *cfg, struct s
 int commit_layouts_keep(const struct app *setup, int dir_fd, struct source *now, struct err *e)
 {
 	struct buf text, old, new;
-	struct cfg cfg;
-	int rc = commit_form(setup->cfg, dir_fd, &cfg, e);
+	struct cfg_zarr zarr;
+	int rc = commit_form(setup->cfg, dir_fd, &zarr, e);
 
 	if (rc < 0)
 		return rc;
 	buf_init(&text, FILE_MAX);
 	buf_init(&old, FILE_MAX);
 	buf_init(&new, FILE_MAX);
-	put_layouts(setup, &cfg, now, &new);
+	put_layouts(setup, &zarr, now, &new);
 	rc = writer_filters_load(dir_fd, &text, e);
 	if (rc == 0) {
 		struct buf all;
@@ -366,10 +366,10 @@ int commit_tree_view(const struct app *setup, struct source *s, const struct vie
 {
 	struct view_request with = *want;
 	struct chained *c;
-	struct cfg cfg;
+	struct cfg cfg = *setup->cfg;
 	struct buf text;
 	uint32_t lines = 0;
-	int rc = commit_form(setup->cfg, dir_fd, &cfg, e);
+	int rc = commit_form(setup->cfg, dir_fd, &cfg.zarr, e);
 
 	if (rc < 0)
 		return rc;

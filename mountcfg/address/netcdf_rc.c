@@ -263,7 +263,7 @@ static int give_password(struct cfg *cfg, const struct address *a, struct rc *rc
 	struct netcdf_rc_found *password = &rc->found[KEY_PASSWORD];
 	char *colon = both->value ? strchr(both->value, ':') : NULL;
 
-	if (a->kind != ADDRESS_HTTP || cfg->user || cfg->bearer_file)
+	if (a->kind != ADDRESS_HTTP || cfg->user || cfg->remote.bearer_file)
 		return 0;
 	if (!user->value && colon) {
 		*colon = '\0';
@@ -284,24 +284,24 @@ static int netcdf_rc_apply(struct cfg *cfg, const struct address *a, struct rc *
 	struct netcdf_rc_found *f = rc->found;
 	uint64_t seconds;
 
-	if (!cfg->profile && !a->profile) { /* the user's profile selects other keys */
-		netcdf_rc_give(&f[KEY_ACCESS], &cfg->access_key);
-		netcdf_rc_give(&f[KEY_SECRET], &cfg->secret_key);
+	if (!cfg->remote.profile && !a->profile) { /* the user's profile selects other keys */
+		netcdf_rc_give(&f[KEY_ACCESS], &cfg->remote.access_key);
+		netcdf_rc_give(&f[KEY_SECRET], &cfg->remote.secret_key);
 	}
-	netcdf_rc_give(&f[KEY_PROFILE], &cfg->profile);
-	netcdf_rc_give(&f[KEY_REGION], &cfg->region);
-	netcdf_rc_give(&f[KEY_CONFIG], &cfg->aws_config);
-	netcdf_rc_give(&f[KEY_CA], &cfg->ca_file);
+	netcdf_rc_give(&f[KEY_PROFILE], &cfg->remote.profile);
+	netcdf_rc_give(&f[KEY_REGION], &cfg->remote.region);
+	netcdf_rc_give(&f[KEY_CONFIG], &cfg->remote.aws_config);
+	netcdf_rc_give(&f[KEY_CA], &cfg->remote.ca_file);
 	if (f[KEY_NETRC].value && !off(f[KEY_NETRC].value) &&
 	    strcmp(f[KEY_NETRC].value, "1") != 0)
-		netcdf_rc_give(&f[KEY_NETRC], &cfg->netrc_file);
+		netcdf_rc_give(&f[KEY_NETRC], &cfg->remote.netrc_file);
 	if (f[KEY_VERIFY].value && off(f[KEY_VERIFY].value))
-		cfg->unverified = true;
+		cfg->remote.unverified = true;
 	if (f[KEY_TIMEOUT].value && !cfg_said(cfg, "timeout") &&
 	    str_u64(f[KEY_TIMEOUT].value, strlen(f[KEY_TIMEOUT].value), TIMEOUT_MAX,
 		    &seconds) == 0 &&
 	    seconds > 0)
-		cfg->timeout = (uint32_t)seconds;
+		cfg->remote.timeout = (uint32_t)seconds;
 	return give_password(cfg, a, rc, e);
 }
 

@@ -108,8 +108,8 @@ static int long_flag(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 	} flags[] = {{"--json", &cfg->json},
 		     {"--verbose", &cfg->verbose},
 		     {"--all", &cfg->all},
-		     {"--no-config", &cfg->no_config},
-		     {"--print-config", &cfg->print_config}};
+		     {"--no-config", &cfg->config.none},
+		     {"--print-config", &cfg->config.print}};
 	static const char *const words[] = {"help",     "version",   "json",        "verbose",
 					    "all",      "no_config", "print_config"};
 	int took = command_flag(cfg, w, e);
@@ -273,29 +273,29 @@ static int writes_web(const struct cfg *cfg, const struct address *a, struct err
 			"recover: '%s' is on a web server, which is read-only: it has no pending "
 			"writes",
 			a->shown);
-	if (cfg->command == CFG_MOUNT && (cfg->rw || cfg->create))
+	if (cfg->command == CFG_MOUNT && (cfg->write.rw || cfg->write.create))
 		return err_set(
 			e, -EINVAL,
 			"-o %s: '%s' is on a web server, which is read-only: use s3://, or add "
 			"#mode=s3 if the server speaks the S3 protocol",
-			cfg->create ? "create" : "rw", a->shown);
+			cfg->write.create ? "create" : "rw", a->shown);
 	return 0;
 }
 
 /* add_source - add another source of recover. */
 static int add_source(struct cfg *cfg, char *path, struct err *e)
 {
-	char **grown = realloc(cfg->more, (cfg->n_more + 1) * sizeof(*grown));
+	char **grown = realloc(cfg->more.v, (cfg->more.n + 1) * sizeof(*grown));
 	struct address a;
 	int rc;
 
 	if (!grown)
 		return err_nomem(e);
-	cfg->more = grown;
-	rc = source_of(path, &grown[cfg->n_more], &a, e);
+	cfg->more.v = grown;
+	rc = source_of(path, &grown[cfg->more.n], &a, e);
 	if (rc < 0)
 		return rc;
-	cfg->n_more++;
+	cfg->more.n++;
 	rc = writes_web(cfg, &a, e);
 	address_release(&a);
 	return rc;
@@ -307,7 +307,7 @@ static int take_variable(struct cfg *cfg, struct cmdline_walk *w, char *arg, str
 {
 	const struct cfg_command_row *c = cfg_command_row(cfg->command);
 
-	if (!(c->flags & CMD_VARIABLE) || cfg->info.variable || cfg->n_more || arg[0] != '/' ||
+	if (!(c->flags & CMD_VARIABLE) || cfg->info.variable || cfg->more.n || arg[0] != '/' ||
 	    access(arg, F_OK) == 0 || errno != ENOENT)
 		return 0;
 	w->variable = arg;
@@ -319,7 +319,7 @@ static int take_variable(struct cfg *cfg, struct cmdline_walk *w, char *arg, str
 static int keep_source(struct cfg *cfg, char *arg, struct err *e)
 {
 	auto_free char *shown = cfg_show(arg);
-	int rc = cfg_strings_add(&cfg->more, &cfg->n_more, arg, e);
+	int rc = cfg_strings_add(&cfg->more, arg, e);
 
 	if (rc == 0 && shown && url_is(arg))
 		cmdline_wipe(arg, shown);
@@ -333,7 +333,7 @@ static int another_source(struct cfg *cfg, struct cmdline_walk *w, char *arg, st
 
 	if (rc > 0)
 		return 0;
-	if (rc == 0 && cfg->n_more == 0)
+	if (rc == 0 && cfg->more.n == 0)
 		rc = keep_source(cfg, w->places[0], e);
 	if (rc == 0 && w->variable) { /* an operand follows, so it was a source */
 		rc = keep_source(cfg, w->variable, e);
@@ -347,7 +347,7 @@ static int another_source(struct cfg *cfg, struct cmdline_walk *w, char *arg, st
 /* check_each - reject flags that do not apply to several sources. */
 static int check_each(const struct cfg *cfg, struct err *e)
 {
-	if (cfg->n_more && (cfg->info.variable || cfg->check.resume))
+	if (cfg->more.n && (cfg->info.variable || cfg->check.resume))
 		return err_set(e, -EINVAL, "%s: give one SOURCE only",
 			       cfg->info.variable ? "--variable" : "--resume");
 	return 0;
@@ -357,10 +357,10 @@ static int check_each(const struct cfg *cfg, struct err *e)
 static int cmdline_add_name(struct cfg *cfg, struct cmdline_walk *w, char *name,
 			    struct err *e)
 {
-	if (cfg->n_more < ARRAY_LEN(w->names))
-		w->names[cfg->n_more] = name;
+	if (cfg->more.n < ARRAY_LEN(w->names))
+		w->names[cfg->more.n] = name;
 	w->n_places = 1;
-	return cfg_strings_add(&cfg->more, &cfg->n_more, name, e);
+	return cfg_strings_add(&cfg->more, name, e);
 }
 
 /* places_max - number of arguments of a command without CMD_MORE. */
@@ -431,9 +431,9 @@ static int make_absolute(char **path, struct err *e)
 /* take_mode - use the mode in the address of a new Zarr store, unless an option sets it. */
 static void take_mode(struct cfg *cfg, const struct address *a)
 {
-	if (!cfg->create || cfg_from_at(cfg, "mode") >= CFG_AT_NAMED || !a->mode_nczarr)
+	if (!cfg->write.create || cfg_from_at(cfg, "mode") >= CFG_AT_NAMED || !a->mode_nczarr)
 		return;
-	cfg->mode = a->mode_noxarray ? CFG_MODE_NOXARRAY
+	cfg->zarr.mode = a->mode_noxarray ? CFG_MODE_NOXARRAY
 		    : a->mode_zarr   ? CFG_MODE_ZARR
 				     : CFG_MODE_NCZARR;
 }
@@ -444,9 +444,9 @@ static void reads_web(struct cfg *cfg, const struct address *a)
 	if (!a->shown || a->kind != ADDRESS_HTTP)
 		return;
 	if (cfg_from_at(cfg, "rw") < CFG_AT_NAMED)
-		cfg->rw = false;
+		cfg->write.rw = false;
 	if (cfg_from_at(cfg, "create") < CFG_AT_NAMED)
-		cfg->create = false;
+		cfg->write.create = false;
 }
 
 /* take_source - set the command's source, and apply the configuration for it. */
@@ -463,15 +463,15 @@ static int take_source(struct cfg *cfg, const struct cmdline_walk *w, char *arg,
 		return rc;
 	}
 	reads_web(cfg, &a);
-	cfg->remote = a.shown != NULL;
-	cfg->shown = strdup(cfg->remote ? a.shown : cfg->source);
+	cfg->is_remote = a.shown != NULL;
+	cfg->shown = strdup(cfg->is_remote ? a.shown : cfg->source);
 	if (!cfg->shown)
 		rc = err_nomem(e);
 	cfg->user = steal(&a.user);
 	cfg->password = steal(&a.password);
 	if (rc == 0)
 		rc = writes_web(cfg, &a, e);
-	if (rc == 0 && cfg->remote)
+	if (rc == 0 && cfg->is_remote)
 		rc = cfg_rc(cfg, &a, e);
 	take_mode(cfg, &a);
 	address_release(&a);
@@ -510,7 +510,7 @@ static int take_to(struct cfg *cfg, char *arg, struct err *e)
 			"'%s' is on a web server, which is read-only: use s3://, or add #mode=s3 "
 			"if the server speaks the S3 protocol",
 			a.shown);
-	else if (a.shown && !cfg->remote)
+	else if (a.shown && !cfg->is_remote)
 		rc = cfg_rc(cfg, &a, e);
 	address_release(&a);
 	return rc;
@@ -565,9 +565,10 @@ static int no_json(struct err *e)
 
 static int take_places(struct cfg *cfg, const struct cmdline_walk *w, struct err *e)
 {
-	char **const paths[] = {&cfg->aws_config, &cfg->external_root,   &cfg->state_dir,
-				&cfg->ca_file,    &cfg->bearer_file, &cfg->netrc_file,
-				&cfg->cache_dir,  &cfg->metrics,     &cfg->check.resume};
+	struct cfg_remote *r = &cfg->remote;
+	char **const paths[] = {&r->aws_config, &cfg->external_root, &cfg->write.state_dir,
+				&r->ca_file,    &r->bearer_file,     &r->netrc_file,
+				&r->cache_dir,  &cfg->metrics,       &cfg->check.resume};
 	const struct cfg_command_row *c = cfg_command_row(cfg->command);
 	char usage[CFG_USAGE_MAX];
 	bool each; /* several sources: a process for each reads its configuration */
@@ -578,19 +579,19 @@ static int take_places(struct cfg *cfg, const struct cmdline_walk *w, struct err
 			w->places[0], w->n_places > 1 ? w->places[1] : NULL, e);
 	if (rc < 0)
 		return rc;
-	if (w->n_places < c->required && !cfg->print_config && !cfg->all)
+	if (w->n_places < c->required && !cfg->config.print && !cfg->all)
 		return err_set(e, -EINVAL, "%s missing: %s",
 			       cfg_place_name(c->places[w->n_places]),
 			       cfg_command_usage(cfg->command, usage));
 	if (cfg->json && !(c->flags & CMD_JSON))
 		return no_json(e);
 	rc = cfg_command_flags_check(cfg, e);
-	if (cfg->all && (!(c->flags & CMD_ALL) || cfg->n_more))
+	if (cfg->all && (!(c->flags & CMD_ALL) || cfg->more.n))
 		return err_set(e, -EINVAL,
 			       "-a: only mount and umount have it, in place of names");
 	if (rc == 0 && c->flags & CMD_EACH)
 		rc = check_each(cfg, e);
-	each = c->flags & CMD_EACH && cfg->n_more;
+	each = c->flags & CMD_EACH && cfg->more.n;
 	if (rc == 0 && w->conf && (c->places[0] != PLACE_SOURCE || !w->n_places || each))
 		rc = conf_apply(w->conf, NULL, NULL, cfg, e);
 	for (size_t i = 0; i < places_max(c) && rc == 0 && !each; i++)
@@ -598,8 +599,8 @@ static int take_places(struct cfg *cfg, const struct cmdline_walk *w, struct err
 					i < w->n_places ? w->places[i] : NULL, e);
 	for (size_t i = 0; i < ARRAY_LEN(paths) && rc == 0; i++)
 		rc = make_absolute(paths[i], e);
-	if (rc == 0 && cfg->concat_index && strcmp(cfg->concat_index, "none") != 0)
-		rc = make_absolute(&cfg->concat_index, e);
+	if (rc == 0 && cfg->concat.index && strcmp(cfg->concat.index, "none") != 0)
+		rc = make_absolute(&cfg->concat.index, e);
 	return rc;
 }
 
@@ -626,12 +627,12 @@ static bool without_all(char *flag)
 /* cmdline_pass - keep a flag or option for the processes of mount NAME NAME. */
 static int cmdline_pass(struct cfg *cfg, const struct cmdline_walk *w, int first, struct err *e)
 {
-	int rc = cfg_strings_add(&cfg->passed, &cfg->n_passed, w->argv[first], e);
+	int rc = cfg_strings_add(&cfg->passed, w->argv[first], e);
 
-	if (rc == 0 && !without_all(cfg->passed[cfg->n_passed - 1]))
-		free(cfg->passed[--cfg->n_passed]);
+	if (rc == 0 && !without_all(cfg->passed.v[cfg->passed.n - 1]))
+		free(cfg->passed.v[--cfg->passed.n]);
 	for (int i = first + 1; i <= w->i && i < w->argc && rc == 0; i++)
-		rc = cfg_strings_add(&cfg->passed, &cfg->n_passed, w->argv[i], e);
+		rc = cfg_strings_add(&cfg->passed, w->argv[i], e);
 	return rc;
 }
 
@@ -671,9 +672,9 @@ static int open_files(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 	if (c->places[0] != PLACE_SOURCE && !(c->flags & CMD_FILES))
 		return 0;
 	rc = conf_open(w->files, cfg, &w->conf, e);
-	if (rc < 0 && cfg->command == CFG_UMOUNT && !cfg->config_file) {
+	if (rc < 0 && cfg->command == CFG_UMOUNT && !cfg->config.file) {
 		/* a mount can be unmounted in spite of errors in a file */
-		cfg->note = cfg->note ? cfg->note : strdup(e ? e->msg : "");
+		cfg->config.note = cfg->config.note ? cfg->config.note : strdup(e ? e->msg : "");
 		return 0;
 	}
 	if (rc == 0 && c->flags & CMD_FILES)
@@ -685,8 +686,9 @@ static int unknown_mount(const struct cfg *cfg, const struct cmdline_walk *w, co
 			 struct err *e)
 {
 	/* the name may be in a file that was not read */
-	if (cfg->note)
-		return err_set(e, -ENOENT, "'%s': no mount has this name: %s", name, cfg->note);
+	if (cfg->config.note)
+		return err_set(e, -ENOENT, "'%s': no mount has this name: %s", name,
+			       cfg->config.note);
 	return conf_unknown_mount(w->conf, name, e);
 }
 
@@ -694,17 +696,17 @@ static int unknown_mount(const struct cfg *cfg, const struct cmdline_walk *w, co
  * configuration. */
 static bool is_source(const struct cfg *cfg, const struct cmdline_walk *w)
 {
-	const char *name = cfg->more[0];
+	const char *name = cfg->more.v[0];
 
 	return !conf_named(w->conf, name) &&
 	       (url_is(name) || strpbrk(name, "/.*?[") || access(name, F_OK) == 0 ||
-		errno != ENOENT || cfg->create || cfg->concat);
+		errno != ENOENT || cfg->write.create || cfg->concat.dim);
 }
 
 /* lone_source - explain `mount SOURCE` without a mountpoint. */
 static int lone_source(const struct cfg *cfg, const struct cmdline_walk *w, struct err *e)
 {
-	const char *name = cfg->more[0];
+	const char *name = cfg->more.v[0];
 	auto_free char *shown = cfg_show(name);
 	struct stat st;
 
@@ -722,15 +724,15 @@ static int lone_source(const struct cfg *cfg, const struct cmdline_walk *w, stru
 /* take_operands - process `mount SOURCE MOUNTPOINT`. */
 static int take_operands(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 {
-	if (cfg->n_more > 2)
-		return too_many(cfg, cfg->more[1], cfg->more[2], e);
+	if (cfg->more.n > 2)
+		return too_many(cfg, cfg->more.v[1], cfg->more.v[2], e);
 	cfg->command = CFG_MOUNT;
 	w->n_places = 2;
 	w->places[0] = w->names[0];
 	w->places[1] = w->names[1];
-	for (size_t i = 0; i < cfg->n_more; i++) /* addresses may contain secrets */
-		explicit_bzero(cfg->more[i], strlen(cfg->more[i]));
-	cfg_strings_drop(&cfg->more, &cfg->n_more);
+	for (size_t i = 0; i < cfg->more.n; i++) /* addresses may contain secrets */
+		explicit_bzero(cfg->more.v[i], strlen(cfg->more.v[i]));
+	cfg_strings_drop(&cfg->more);
 	return 0;
 }
 
@@ -742,16 +744,16 @@ static int take_named(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 
 	if (cfg->command != CFG_MOUNT_NAMED)
 		return 0;
-	if (cfg->n_more && is_source(cfg, w))
-		return cfg->n_more == 1 ? lone_source(cfg, w, e) : take_operands(cfg, w, e);
-	for (size_t i = 0; i < cfg->n_more; i++)
-		if (!conf_named(w->conf, cfg->more[i]))
-			return unknown_mount(cfg, w, cfg->more[i], e);
-	if (cfg->n_more != 1)
-		return cfg->foreground && !cfg->print_config
+	if (cfg->more.n && is_source(cfg, w))
+		return cfg->more.n == 1 ? lone_source(cfg, w, e) : take_operands(cfg, w, e);
+	for (size_t i = 0; i < cfg->more.n; i++)
+		if (!conf_named(w->conf, cfg->more.v[i]))
+			return unknown_mount(cfg, w, cfg->more.v[i], e);
+	if (cfg->more.n != 1)
+		return cfg->foreground && !cfg->config.print
 			       ? err_set(e, -EINVAL, "-f: mount one NAME only, without -a")
 			       : 0;
-	w->named = conf_named(w->conf, cfg->more[0]);
+	w->named = conf_named(w->conf, cfg->more.v[0]);
 	cfg->command = CFG_MOUNT;
 	w->n_places = 2;
 	rc = conf_place(w->named, "source", &w->own[0], e);
@@ -796,7 +798,7 @@ int cfg_parse(int argc, char *const *argv, const struct cfg_files *files, struct
 		rc = take_places(cfg, &w, e);
 	if (rc == 0)
 		rc = cfg_settle_all(cfg, e) < 0 ? cfg_place_error(cfg, e) : 0;
-	if (rc == 0 && cfg->print_config)
+	if (rc == 0 && cfg->config.print)
 		cfg->command = CFG_PRINT;
 	release_walk(&w);
 	if (rc < 0)

@@ -190,15 +190,15 @@ static int config_add_file(struct conf *c, const char *path, enum conf_whose who
 	rc = conf_file_read(path, whose, f, &why);
 	if (rc == 1) {
 		conf_file_release(f);
-		if (why.msg[0] && !cfg->note) /* one line is enough */
-			cfg->note = strdup(why.msg);
+		if (why.msg[0] && !cfg->config.note) /* one line is enough */
+			cfg->config.note = strdup(why.msg);
 		return 0;
 	}
 	c->n++;
 	if (rc < 0)
 		return err_set(e, rc, "%s", why.msg);
 	rc = check_file(f, e);
-	return rc < 0 ? rc : cfg_strings_add(&cfg->files, &cfg->n_files, path, e);
+	return rc < 0 ? rc : cfg_strings_add(&cfg->config.read, path, e);
 }
 
 int conf_open(const struct cfg_files *files, struct cfg *cfg, struct conf **ret, struct err *e)
@@ -208,9 +208,9 @@ int conf_open(const struct cfg_files *files, struct cfg *cfg, struct conf **ret,
 
 	if (!c)
 		return err_nomem(e);
-	if (cfg->config_file) {
-		rc = config_add_file(c, cfg->config_file, CONF_NAMED, cfg, e);
-	} else if (!cfg->no_config) {
+	if (cfg->config.file) {
+		rc = config_add_file(c, cfg->config.file, CONF_NAMED, cfg, e);
+	} else if (!cfg->config.none) {
 		rc = config_add_file(c, files->user, CONF_USER, cfg, e);
 		if (rc == 0)
 			rc = config_add_file(c, files->system, CONF_SYSTEM, cfg, e);
@@ -429,7 +429,8 @@ int conf_unknown_mount(const struct conf *c, const char *name, struct err *e)
 
 static int add_mount(const struct conf_section *s, struct cfg *cfg, struct err *e)
 {
-	struct cfg_mount *grown = realloc(cfg->mounts, (cfg->n_mounts + 1) * sizeof(*grown));
+	struct cfg_mount *grown =
+		realloc(cfg->config.mounts, (cfg->config.n_mounts + 1) * sizeof(*grown));
 	const char *is_auto = config_text_of(s, "auto");
 	auto_free char *source = NULL;
 	struct cfg_mount *m;
@@ -437,8 +438,8 @@ static int add_mount(const struct conf_section *s, struct cfg *cfg, struct err *
 
 	if (!grown)
 		return err_nomem(e);
-	cfg->mounts = grown;
-	m = &grown[cfg->n_mounts++];
+	cfg->config.mounts = grown;
+	m = &grown[cfg->config.n_mounts++];
 	*m = (struct cfg_mount){.automatic = !is_auto || strcmp(is_auto, "yes") == 0};
 	rc = conf_place(s, "source", &source, e);
 	if (rc == 0)

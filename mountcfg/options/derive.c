@@ -35,7 +35,7 @@ static int remote_file(const char *out, struct err *e)
 static void reads(struct cfg *cfg)
 {
 	if (cfg_from_at(cfg, "rw") < CFG_AT_NAMED && cfg_from_at(cfg, "create") < CFG_AT_NAMED)
-		cfg->rw = cfg->create = false;
+		cfg->write.rw = cfg->write.create = false;
 }
 
 /* origin_ok - Spec: Fetch standard, "Access-Control-Allow-Origin": "*", "null", or the origin of a
@@ -85,7 +85,7 @@ static int check_place(const struct cfg *cfg, struct err *e)
 int cfg_settle_serve(struct cfg *cfg, struct err *e)
 {
 	reads(cfg);
-	if (cfg->rw || cfg->create)
+	if (cfg->write.rw || cfg->write.create)
 		return err_set(e, -EINVAL,
 			       "serve: leave out rw and create: it only reads SOURCE");
 	if (cfg->serve.origin && !origin_ok(cfg->serve.origin))
@@ -105,7 +105,7 @@ int cfg_settle_convert(struct cfg *cfg, struct err *e)
 			  cfg_from_at(cfg, "mode") >= CFG_AT_NAMED;
 
 	reads(cfg);
-	if (cfg->rw)
+	if (cfg->write.rw)
 		return err_set(e, -EINVAL,
 			       "convert: leave out rw and create: they are for mounts");
 	if (cfg_from_at(cfg, "chunks") >= CFG_AT_NAMED)

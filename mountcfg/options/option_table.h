@@ -15,19 +15,19 @@ enum cfg_place { /* the kind of an argument, and its field */
 	PLACE_OUT,        /* a local path or "-", which is also the default: cfg->out */
 	PLACE_MOUNT,      /* a mountpoint: cfg->source */
 	PLACE_TEXT,       /* any string: cfg->out */
-	PLACE_NAME,       /* any string: cfg->more */
+	PLACE_NAME,       /* any string: cfg->more.v */
 };
 
 enum { /* cfg_command_row.flags */
 	CMD_JSON = 1, /* has --json */
-	CMD_MORE = 2, /* any number of its first argument: further ones go to cfg->more */
+	CMD_MORE = 2, /* any number of its first argument: further ones go to cfg->more.v */
 	CMD_RESUME = 0x100, /* has --resume; more flags: cli/command_flags.c */
 	CMD_QUICK = 0x200,
 	CMD_FORCE = 0x400,
 	CMD_SERVE = 0x800,
 	CMD_VERIFY = 0x1000,
 	CMD_VARIABLE = 0x2000,
-	/* any number of SOURCE: several go to cfg->more as typed, and the program runs once for
+	/* any number of SOURCE: several go to cfg->more.v as typed, and the program runs once for
 	 * each */
 	CMD_EACH = 0x10,
 	CMD_ALL = 4,  /* has -a, in place of names */
@@ -105,8 +105,9 @@ enum cfg_kind {
 	OPT_UINT,  /* number, stored as a uint32_t */
 	OPT_TEXT,  /* any string, stored as an owned string */
 	OPT_FLAG,  /* no value: sets a bool */
-	OPT_RULE,  /* a word, or a rule with variables and commas; may be repeated */
-	OPT_LIST,  /* names separated by commas; may be repeated */
+	OPT_RULE,  /* a rule with variables and commas, stored in a struct cfg_strings, or, of
+		    * filter, a word, stored in cfg->rules.filter; may be repeated */
+	OPT_LIST,  /* names separated by commas, stored in the same; may be repeated */
 };
 
 struct cfg_word {
@@ -224,7 +225,7 @@ int conf_place(const struct conf_section *s, const char *key, char **ret,
  * NULL; source: as an absolute path or an address without a user; NULL: none. */
 int conf_apply(const struct conf *c, const struct conf_section *named, const char *source,
 	       struct cfg *cfg, struct err *e) NZ_MUST_USE;
-/* conf_mounts - fill cfg->mounts. */
+/* conf_mounts - fill cfg->config.mounts. */
 int conf_mounts(const struct conf *c, struct cfg *cfg, struct err *e) NZ_MUST_USE;
 /* conf_unknown_mount - -ENOENT with a suggestion. */
 int conf_unknown_mount(const struct conf *c, const char *name, struct err *e);
@@ -242,13 +243,9 @@ int cfg_settle_all(struct cfg *cfg, struct err *e) NZ_MUST_USE;
 
 /* cfg_put_size - append a size as a user would type it. */
 void cfg_put_size(uint64_t v, struct buf *out);
-/* cfg_option_strings - the list of an OPT_RULE or OPT_LIST; *ret_n: its length. */
-char ***cfg_option_strings(struct cfg *cfg, const struct cfg_option *o, size_t **ret_n);
 /* cfg_strings_add - append a copy of text to a list. Returns 0; -ENOMEM. */
-int cfg_strings_add(char ***list, size_t *n, const char *text, struct err *e) NZ_MUST_USE;
-/* cfg_strings_free - free a list of n owned strings. */
-void cfg_strings_free(char **list, size_t n);
-/* cfg_strings_drop - the same; the list is empty then. */
-void cfg_strings_drop(char ***list, size_t *n);
+int cfg_strings_add(struct cfg_strings *list, const char *text, struct err *e) NZ_MUST_USE;
+/* cfg_strings_drop - free the strings; the list is empty then. */
+void cfg_strings_drop(struct cfg_strings *list);
 
 #endif

@@ -127,12 +127,12 @@ static int bad_size(const struct cfg_option *o, const char *value, struct err *e
 }
 
 /* options_add_text - append a copy to a list of strings. opt: the option, for messages. */
-static int options_add_text(char ***list, size_t *n, const char *opt, const char *text,
+static int options_add_text(struct cfg_strings *list, const char *opt, const char *text,
 			    struct err *e)
 {
-	if (*n >= STRINGS_MAX)
+	if (list->n >= STRINGS_MAX)
 		return err_set(e, -EINVAL, "-o %s: repeated too many times", opt);
-	return cfg_strings_add(list, n, text, e);
+	return cfg_strings_add(list, text, e);
 }
 
 static bool options_is_word(const struct cfg_option *o, const char *value, size_t n)
@@ -151,34 +151,10 @@ static bool for_all(const char *value)
 	return strcasecmp(value, "none") == 0;
 }
 
-char ***cfg_option_strings(struct cfg *cfg, const struct cfg_option *o, size_t **ret_n)
-{
-	const struct {
-		size_t field;
-		char ***list;
-		size_t *n;
-	} lists[] = {
-		{FIELD(filter), &cfg->filter_rules, &cfg->n_filter_rules},
-		{FIELD(quantize_rules), &cfg->quantize_rules, &cfg->n_quantize_rules},
-		{FIELD(chunk_rules), &cfg->chunk_rules, &cfg->n_chunk_rules},
-		{FIELD(rechunk_rules), &cfg->rechunk_rules, &cfg->n_rechunk_rules},
-		{FIELD(unlimited), &cfg->unlimited, &cfg->n_unlimited},
-	};
-	size_t i = 0;
-
-	while (i + 1 < ARRAY_LEN(lists) && lists[i].field != o->field)
-		i++;
-	*ret_n = lists[i].n;
-	return lists[i].list;
-}
-
 /* set_list - append each name of "time,lat". */
-static int set_list(struct cfg *cfg, const struct cfg_option *o, const char *value,
+static int set_list(const struct cfg_option *o, const char *value, struct cfg_strings *list,
 		    struct err *e)
 {
-	size_t *n;
-	char ***list = cfg_option_strings(cfg, o, &n);
-
 	for (size_t len; *value; value += len + (value[len] == ',')) {
 		auto_free char *name = NULL;
 		int rc;
@@ -187,7 +163,7 @@ static int set_list(struct cfg *cfg, const struct cfg_option *o, const char *val
 		name = strndup(value, len);
 		rc = !name  ? err_nomem(e)
 		     : !len ? err_set(e, -EINVAL, "-o %s: a name is empty", o->name)
-			    : options_add_text(list, n, o->name, name, e);
+			    : options_add_text(list, o->name, name, e);
 		if (rc < 0)
 			return rc;
 	}
@@ -199,18 +175,16 @@ static int set_list(struct cfg *cfg, const struct cfg_option *o, const char *val
 static int set_rule(struct cfg *cfg, const struct cfg_option *o, const char *value,
 		    struct err *e)
 {
-	const bool filter = o->field == FIELD(filter);
-	size_t *n;
-	char ***list = cfg_option_strings(cfg, o, &n);
+	struct cfg_strings *list = (struct cfg_strings *)(void *)((char *)cfg + o->field);
 
 	cfg_from_rule(cfg, value);
-	if (filter && for_all(value)) {
-		cfg->filter = CFG_FILTER_NONE;
-		return *n ? options_add_text(list, n, o->name, value, e) : 0;
+	if (list == &cfg->rules.filters && for_all(value)) {
+		cfg->rules.filter = CFG_FILTER_NONE;
+		return list->n ? options_add_text(list, o->name, value, e) : 0;
 	}
 	if (options_is_word(o, value, strlen(value)))
-		return set_word(o, value, (char *)cfg + o->field, e);
-	return options_add_text(list, n, o->name, value, e);
+		return set_word(o, value, &cfg->rules.filter, e);
+	return options_add_text(list, o->name, value, e);
 }
 
 static bool endpoint_ok(const char *text)
@@ -231,7 +205,7 @@ static int check_text(const struct cfg_option *o, const char *value, struct err 
 {
 	struct err why = ERR_INIT;
 
-	if (o->field == FIELD(endpoint) && !endpoint_ok(value))
+	if (o->field == FIELD(remote.endpoint) && !endpoint_ok(value))
 		return err_set(e, -EINVAL,
 			       "-o endpoint: write http:// or https://, a host and a port, and "
 			       "nothing else: http://127.0.0.1:7480");
@@ -282,7 +256,7 @@ static int options_set_value(struct cfg *cfg, const struct cfg_option *o, const 
 	case OPT_RULE:
 		return set_rule(cfg, o, value, e);
 	case OPT_LIST:
-		return set_list(cfg, o, value, e);
+		return set_list(o, value, field, e);
 	}
 	return -EINVAL;
 }
@@ -388,15 +362,15 @@ static void drop_mount_option(struct cfg *cfg, const char *name, size_t len)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < cfg->n_fuse_opts; i++) {
-		char *opt = cfg->fuse_opts[i];
+	for (size_t i = 0; i < cfg->fuse_opts.n; i++) {
+		char *opt = cfg->fuse_opts.v[i];
 
 		if (strncmp(opt, name, len) == 0 && (!opt[len] || opt[len] == '='))
 			free(opt);
 		else
-			cfg->fuse_opts[kept++] = opt;
+			cfg->fuse_opts.v[kept++] = opt;
 	}
-	cfg->n_fuse_opts = kept;
+	cfg->fuse_opts.n = kept;
 }
 
 static int set_mount_option(struct cfg *cfg, const char *opt, size_t len, struct err *e)
@@ -414,12 +388,12 @@ static int set_mount_option(struct cfg *cfg, const char *opt, size_t len, struct
 	if (rc < 0 || !cfg_from_take_mount(cfg, opt, len))
 		return rc;
 	if (!opt[len] || no_value(opt + len + 1))
-		return options_add_text(&cfg->fuse_opts, &cfg->n_fuse_opts, opt, opt, e);
+		return options_add_text(&cfg->fuse_opts, opt, opt, e);
 	drop_mount_option(cfg, opt, len);
 	if (strcmp(opt + len, "=no") == 0)
 		return 0;
 	name = strndup(opt, len);
-	return name ? options_add_text(&cfg->fuse_opts, &cfg->n_fuse_opts, name, name, e)
+	return name ? options_add_text(&cfg->fuse_opts, name, name, e)
 		    : err_nomem(e);
 }
 
@@ -580,7 +554,7 @@ int cfg_set_key(struct cfg *cfg, const char *name, const char *value, const char
 	bool flag;
 	int rc;
 
-	if (o && o->field == FIELD(config_file))
+	if (o && o->field == FIELD(config.file))
 		return err_set(e, -EINVAL, "%s: allowed only on the command line", name);
 	flag = o ? o->kind == OPT_FLAG
 		 : options_exact(name, strlen(name), cfg_mount_options, cfg_n_mount_options) &&
@@ -652,7 +626,7 @@ static bool options_ends(const char *one, size_t n, const char *next)
 
 	if (!value)
 		return true;
-	if ((o->field == FIELD(chunk_rules) || o->field == FIELD(rechunk_rules)) &&
+	if ((o->field == FIELD(rules.chunks) || o->field == FIELD(rules.rechunk)) &&
 	    is_length(next, strcspn(next, ",\\")))
 		return false;
 	return (o->words && options_is_word(o, value, n - (size_t)(value - one))) ||
@@ -708,19 +682,19 @@ static bool options_asked(const struct cfg *cfg, const char *name)
 static int settle_ro(struct cfg *cfg, struct err *e)
 {
 	const int rw = cfg_from_at(cfg, "rw"), create = cfg_from_at(cfg, "create");
-	const int writes = rw > create || !cfg->create ? rw : create;
+	const int writes = rw > create || !cfg->write.create ? rw : create;
 	bool ro = false;
 
-	cfg->rw = cfg->rw || cfg->create;
-	for (size_t i = 0; i < cfg->n_fuse_opts; i++)
-		ro = ro || strcmp(cfg->fuse_opts[i], "ro") == 0;
-	if (!ro || !cfg->rw)
+	cfg->write.rw = cfg->write.rw || cfg->write.create;
+	for (size_t i = 0; i < cfg->fuse_opts.n; i++)
+		ro = ro || strcmp(cfg->fuse_opts.v[i], "ro") == 0;
+	if (!ro || !cfg->write.rw)
 		return 0;
 	if (cfg_from_at(cfg, "ro") == writes)
 		return err_set(e, -EINVAL, "-o ro: conflicts with %s: leave out one of them",
-			       cfg->create ? "create" : "rw");
+			       cfg->write.create ? "create" : "rw");
 	if (cfg_from_at(cfg, "ro") > writes)
-		cfg->rw = cfg->create = false;
+		cfg->write.rw = cfg->write.create = false;
 	else
 		drop_mount_option(cfg, "ro", 2);
 	return 0;
@@ -737,7 +711,7 @@ static int settle_writing(struct cfg *cfg, struct err *e)
 	if (cfg_from_at(cfg, "rw") > decided)
 		decided = cfg_from_at(cfg, "rw");
 	for (size_t i = 0; i < ARRAY_LEN(only_rw) && rc == 0; i++)
-		if (!cfg->rw && cfg->command == CFG_MOUNT && options_asked(cfg, only_rw[i]) &&
+		if (!cfg->write.rw && cfg->command == CFG_MOUNT && options_asked(cfg, only_rw[i]) &&
 		    cfg_from_at(cfg, only_rw[i]) >= decided)
 			rc = err_set(e, -EINVAL, "-o %s: only with rw", only_rw[i]);
 	return rc;
@@ -746,7 +720,7 @@ static int settle_writing(struct cfg *cfg, struct err *e)
 /* settle_root - NAME of -o root is one name. */
 static int settle_root(const struct cfg *cfg, struct err *e)
 {
-	const char *s = cfg->root;
+	const char *s = cfg->write.root;
 
 	if (s && (!*s || strchr(s, '/') || strcmp(s, ".") == 0 || strcmp(s, "..") == 0 ||
 		  strlen(s) > 255 || !utf8_ok(s, strlen(s))))
@@ -758,10 +732,10 @@ static int settle_root(const struct cfg *cfg, struct err *e)
 /* settle_remote - set the cache's defaults, and check names that become parts of host names. */
 static int settle_remote(struct cfg *cfg, struct err *e)
 {
-	if (cfg->region && !s3_region_ok(cfg->region))
+	if (cfg->remote.region && !s3_region_ok(cfg->remote.region))
 		return err_set(e, -EINVAL,
 			       "-o region: not the name of a region, such as us-east-1");
-	if (!cfg->cache_dir && cfg_said(cfg, "disk_cache_size") &&
+	if (!cfg->remote.cache_dir && cfg_said(cfg, "disk_cache_size") &&
 	    cfg_from_at(cfg, "disk_cache_size") >= CFG_AT_NAMED)
 		return err_set(e, -EINVAL, "-o disk_cache_size: only with cache_dir");
 	return 0;
@@ -770,17 +744,17 @@ static int settle_remote(struct cfg *cfg, struct err *e)
 /* settle_memory - set the sizes that are shares of memory=. */
 static void settle_memory(struct cfg *cfg)
 {
-	cfg->meta_size = cfg->memory / 2;
-	cfg->index_size = cfg->memory / 4;
-	cfg->image_size = cfg->memory / 8;
-	cfg->write_size = cfg->memory / 32;
+	cfg->limits.meta_size = cfg->limits.memory / 2;
+	cfg->limits.index_size = cfg->limits.memory / 4;
+	cfg->limits.image_size = cfg->limits.memory / 8;
+	cfg->limits.write_size = cfg->limits.memory / 32;
 	if (!cfg_said(cfg, "cache_size"))
-		cfg->cache_size = cfg->memory / 32;
+		cfg->limits.cache_size = cfg->limits.memory / 32;
 	if (!cfg_said(cfg, "remote_cache_size"))
-		cfg->remote_cache_size =
-			cfg->memory / 16 < REMOTE_MIN ? REMOTE_MIN : cfg->memory / 16;
+		cfg->remote.cache_size =
+			cfg->limits.memory / 16 < REMOTE_MIN ? REMOTE_MIN : cfg->limits.memory / 16;
 	if (!cfg_said(cfg, "prefetch_size"))
-		cfg->prefetch_size = cfg->memory / 64;
+		cfg->remote.prefetch_size = cfg->limits.memory / 64;
 }
 
 /* settle_format - choose the version of Zarr, which several options imply: the option with the
@@ -788,26 +762,26 @@ static void settle_memory(struct cfg *cfg)
 static int settle_format(struct cfg *cfg, struct err *e)
 {
 	const int format = cfg_from_at(cfg, "zarr_format"), mode = cfg_from_at(cfg, "mode");
-	const int shards = cfg->shard_size ? cfg_from_at(cfg, "shards") : CFG_AT_BUILTIN;
+	const int shards = cfg->zarr.shard_size ? cfg_from_at(cfg, "shards") : CFG_AT_BUILTIN;
 	int three = shards > format ? shards : format;
 
-	if (cfg->shard_size && !cfg->zarr3 && shards == format)
+	if (cfg->zarr.shard_size && !cfg->zarr.zarr3 && shards == format)
 		return err_set(e, -EINVAL,
 			       "-o shards: Zarr v2 has no shards: leave out zarr_format=2");
-	if (cfg->shard_size && !cfg->zarr3 && shards < format)
-		cfg->shard_size = 0;
-	cfg->zarr3 = cfg->zarr3 || cfg->shard_size > 0;
-	if (cfg->zarr3 && cfg->mode == CFG_MODE_NCZARR) {
+	if (cfg->zarr.shard_size && !cfg->zarr.zarr3 && shards < format)
+		cfg->zarr.shard_size = 0;
+	cfg->zarr.zarr3 = cfg->zarr.zarr3 || cfg->zarr.shard_size > 0;
+	if (cfg->zarr.zarr3 && cfg->zarr.mode == CFG_MODE_NCZARR) {
 		if (three == mode)
 			return err_set(e, -EINVAL,
 				       "-o mode=nczarr: only with zarr_format=2: use mode=zarr "
 				       "with Zarr v3");
 		if (three > mode)
-			cfg->mode = CFG_MODE_ZARR;
+			cfg->zarr.mode = CFG_MODE_ZARR;
 		else
-			cfg->zarr3 = false, cfg->shard_size = 0;
+			cfg->zarr.zarr3 = false, cfg->zarr.shard_size = 0;
 	}
-	if (!cfg->zarr3 && options_asked(cfg, "chunk_key_encoding"))
+	if (!cfg->zarr.zarr3 && options_asked(cfg, "chunk_key_encoding"))
 		return err_set(e, -EINVAL, "-o chunk_key_encoding: only with zarr_format=3");
 	return 0;
 }
@@ -819,19 +793,20 @@ static int settle_rechunk(struct cfg *cfg, struct err *e)
 	const int rule = cfg_from_at(cfg, "rechunk"), rw = cfg_from_at(cfg, "rw");
 	const int create = cfg_from_at(cfg, "create"), writes = rw > create ? rw : create;
 
-	if (cfg->n_rechunk_rules == 0 || !cfg->rw || cfg->command != CFG_MOUNT)
+	if (cfg->rules.rechunk.n == 0 || !cfg->write.rw || cfg->command != CFG_MOUNT)
 		return 0;
 	if (rule == writes)
 		return err_set(e, -EINVAL,
 			       "-o rechunk: chunks of other shapes are read-only: leave out %s%s",
-			       cfg->create ? "create" : "rw",
-			       cfg->create ? ", and use chunks= for the chunks of new variables"
-					   : ", or rechunk");
+			       cfg->write.create ? "create" : "rw",
+			       cfg->write.create
+				       ? ", and use chunks= for the chunks of new variables"
+				       : ", or rechunk");
 	if (rule > writes) {
-		cfg->rw = cfg->create = false;
+		cfg->write.rw = cfg->write.create = false;
 		return 0;
 	}
-	cfg_strings_drop(&cfg->rechunk_rules, &cfg->n_rechunk_rules);
+	cfg_strings_drop(&cfg->rules.rechunk);
 	return 0;
 }
 
@@ -840,9 +815,9 @@ static int settle_rechunk(struct cfg *cfg, struct err *e)
 static int refuse_writes(const struct cfg *cfg, const char *why, const char *instead,
 			 struct err *e)
 {
-	const char *writes = cfg->create ? "create" : "rw";
+	const char *writes = cfg->write.create ? "create" : "rw";
 
-	if (!cfg->rw || cfg->command != CFG_MOUNT)
+	if (!cfg->write.rw || cfg->command != CFG_MOUNT)
 		return 0;
 	if (cfg_from_at(cfg, writes) == CFG_AT_LINE)
 		return err_set(e, -EINVAL, "-o %s: leave out %s, or %s", why, writes, instead);
@@ -853,16 +828,16 @@ static int refuse_writes(const struct cfg *cfg, const char *why, const char *ins
 /* settle_concat - concatenated files are read-only. */
 static int settle_concat(const struct cfg *cfg, struct err *e)
 {
-	if (!cfg->concat &&
+	if (!cfg->concat.dim &&
 	    (options_asked(cfg, "concat_compat") || options_asked(cfg, "concat_index")))
 		return err_set(e, -EINVAL, "-o %s: only with concat=DIM",
 			       options_asked(cfg, "concat_compat") ? "concat_compat"
 								   : "concat_index");
-	if (cfg->concat && !*cfg->concat)
+	if (cfg->concat.dim && !*cfg->concat.dim)
 		return err_set(e, -EINVAL,
 			       "-o concat: name the dimension along which the files are joined: "
 			       "concat=time");
-	return cfg->concat ? refuse_writes(cfg, "concat: joined files are read-only",
+	return cfg->concat.dim ? refuse_writes(cfg, "concat: joined files are read-only",
 					   "mount one of the files", e)
 			   : 0;
 }
@@ -900,9 +875,9 @@ int cfg_settle(struct cfg *cfg, struct err *e)
 	if (rc < 0)
 		return rc;
 	if (!cfg_said(cfg, "dimension_separator"))
-		cfg->nested = cfg->zarr3 && !cfg->v2_keys;
+		cfg->zarr.nested = cfg->zarr.zarr3 && !cfg->zarr.v2_keys;
 	/* only Python reads a zarr.json with a bare NaN, and attributes are in it */
 	if (!cfg_said(cfg, "json_nan"))
-		cfg->strict_json = cfg->zarr3;
+		cfg->zarr.strict_json = cfg->zarr.zarr3;
 	return 0;
 }

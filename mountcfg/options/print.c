@@ -23,14 +23,13 @@ static void put_word(const struct cfg_option *o, int v, struct buf *out)
 
 static void put_rules(const struct cfg *cfg, const struct cfg_option *o, struct buf *out)
 {
-	const bool filter = strcmp(o->name, "filter") == 0;
-	size_t *n;
-	char **strings = *cfg_option_strings((struct cfg *)(uintptr_t)cfg, o, &n);
+	const struct cfg_strings *list = at(cfg, o);
+	const bool filter = list == &cfg->rules.filters;
 
 	if (filter)
-		put_word(o, (int)cfg->filter, out);
-	for (size_t i = 0; i < *n; i++)
-		buf_printf(out, "%s%s", i || filter ? "," : "", strings[i]);
+		put_word(o, (int)cfg->rules.filter, out);
+	for (size_t i = 0; i < list->n; i++)
+		buf_printf(out, "%s%s", i || filter ? "," : "", list->v[i]);
 }
 
 /* print_put - append the value. Returns true if the option is in effect: a flag that is not set is
@@ -87,12 +86,12 @@ void cfg_each(const struct cfg *cfg,
 			fn(arg, o->name, (const char *)value.data, cfg->said >> i & 1,
 			   o->kind == OPT_TEXT);
 	}
-	for (size_t i = 0; i < cfg->n_fuse_opts; i++) {
-		const char *eq = strchr(cfg->fuse_opts[i], '=');
+	for (size_t i = 0; i < cfg->fuse_opts.n; i++) {
+		const char *eq = strchr(cfg->fuse_opts.v[i], '=');
 		char name[64];
 
 		(void)snprintf(name, sizeof(name), "%.*s",
-			       eq ? (int)(eq - cfg->fuse_opts[i]) : 60, cfg->fuse_opts[i]);
+			       eq ? (int)(eq - cfg->fuse_opts.v[i]) : 60, cfg->fuse_opts.v[i]);
 		fn(arg, name, eq ? eq + 1 : "", true, false);
 	}
 }

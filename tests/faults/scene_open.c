@@ -111,7 +111,7 @@ int scene_open(const struct scene *s, const char *path, const char *more, struct
 
 	now.source = NULL;
 	now.view = NULL;
-	if (rc == 0 && !now.cfg.rw)
+	if (rc == 0 && !now.cfg.write.rw)
 		rc = fs_rw_repair(&now.setup, now.cfg.source, true, e);
 	if (rc == 0)
 		rc = fs_open(&now.setup, &now.source, &now.view, e);
@@ -159,12 +159,12 @@ int config_begin(const struct scene *s)
 
 	if (rc == 0) {
 		h = mix(h, now.cfg.source, strlen(now.cfg.source));
-		h = mix(h, &now.cfg.cache_size, sizeof(now.cfg.cache_size));
-		h = mix(h, &now.cfg.n_filter_rules, sizeof(now.cfg.n_filter_rules));
-		h = mix(h, &now.cfg.n_quantize_rules, sizeof(now.cfg.n_quantize_rules));
-		h = mix(h, &now.cfg.n_fuse_opts, sizeof(now.cfg.n_fuse_opts));
-		for (size_t i = 0; i < now.cfg.n_fuse_opts; i++)
-			h = mix(h, now.cfg.fuse_opts[i], strlen(now.cfg.fuse_opts[i]));
+		h = mix(h, &now.cfg.limits.cache_size, sizeof(now.cfg.limits.cache_size));
+		h = mix(h, &now.cfg.rules.filters.n, sizeof(now.cfg.rules.filters.n));
+		h = mix(h, &now.cfg.rules.quantize.n, sizeof(now.cfg.rules.quantize.n));
+		h = mix(h, &now.cfg.fuse_opts.n, sizeof(now.cfg.fuse_opts.n));
+		for (size_t i = 0; i < now.cfg.fuse_opts.n; i++)
+			h = mix(h, now.cfg.fuse_opts.v[i], strlen(now.cfg.fuse_opts.v[i]));
 		h = mix(h, now.setup.file_name, strlen(now.setup.file_name));
 	}
 	answer(rc, h, &e, "configuration");

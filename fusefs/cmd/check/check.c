@@ -86,7 +86,7 @@ static int check_open_source(struct check_run_s *r, struct err *rest, struct err
 /* open_chunks - plan to read every array as elements, and open c->io. */
 static int open_chunks(struct check *c, struct err *e)
 {
-	const struct chunkio_options io = {.cache_bytes = c->setup->cfg->cache_size,
+	const struct chunkio_options io = {.cache_bytes = c->setup->cfg->limits.cache_size,
 					   .shared = c->setup->shared};
 	const struct dataset *ds = &c->source->ds;
 
@@ -136,7 +136,7 @@ static int check_prepare(struct check_run_s *r, struct err *rest, struct err *e)
 	if (rc == 0)
 		rc = open_chunks(&r->c, e);
 	if (rc == 0)
-		r->c.n_workers = workers_threads(setup->cfg, r->c.source->remote);
+		r->c.n_workers = workers_threads(&setup->cfg->limits, r->c.source->remote);
 	return rc;
 }
 
@@ -346,7 +346,7 @@ int fs_check(const struct app *setup)
 {
 	struct check_reported reported;
 
-	if (setup->cfg->n_more)
+	if (setup->cfg->more.n)
 		return each_source(setup, "check");
 	if (mirror_wanted(setup, NULL) > 0)
 		return check_dir(setup);

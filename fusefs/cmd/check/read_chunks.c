@@ -381,7 +381,7 @@ int check_run(struct check *c, void (*tick)(void *arg, struct check_at at, uint6
 		return err_nomem(e);
 	c->on_progress = tick;
 	c->progress_arg = arg;
-	room_init(&c->room, c->setup->cfg->cache_size);
+	room_init(&c->room, c->setup->cfg->limits.cache_size);
 	rc = workers_run(&w, &c->stop);
 	free(c->workers);
 	c->workers = NULL;

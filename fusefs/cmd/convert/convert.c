@@ -108,8 +108,7 @@ static int keep_compressed(struct convert_run *r, struct err *e)
 	if (rc < 0 || r->n_strings == 0)
 		return rc;
 	r->cfg = *r->setup->cfg;
-	r->cfg.filter_rules = r->strings;
-	r->cfg.n_filter_rules = r->n_strings;
+	r->cfg.rules.filters = (struct cfg_strings){r->strings, r->n_strings};
 	rc = fs_rules_init(&r->cfg, &r->rules, e);
 	if (rc < 0)
 		return rc;
@@ -188,7 +187,7 @@ static int convert_prepare(struct convert_run *r, struct err *e)
 	for (const char *s = cfg->out; c->same && *s; s++)
 		c->same = fingerprint_mix(c->same, (unsigned char)*s);
 	weigh(c);
-	c->n_workers = workers_threads(cfg, c->source->remote || url_is(cfg->out));
+	c->n_workers = workers_threads(&cfg->limits, c->source->remote || url_is(cfg->out));
 	return 0;
 }
 

@@ -149,9 +149,9 @@ int convert_dest_check(const struct app *setup, struct err *e)
 	if (url_is(cfg->out))
 		return 0;
 	rc = right_name(cfg, e);
-	if (rc == 0 && !cfg->remote)
+	if (rc == 0 && !cfg->is_remote)
 		rc = convert_place_apart(cfg->source, cfg->out, e);
-	if (rc == 0 && !cfg->remote && cfg->concat)
+	if (rc == 0 && !cfg->is_remote && cfg->concat.dim)
 		rc = apart_from_members(cfg, e);
 	if (rc < 0 || lstat(cfg->out, &st) < 0)
 		return rc;

@@ -307,7 +307,7 @@ int convert_zip(struct convert *c, struct convert_out **ret, struct err *e)
 		return rc;
 	}
 	(void)pthread_mutex_init(&z->lock, NULL); /* cannot fail without attributes */
-	room_init(&z->room, cfg->cache_size);
+	room_init(&z->room, cfg->limits.cache_size);
 	*ret = &z->base;
 	return 0;
 }

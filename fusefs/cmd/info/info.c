@@ -23,7 +23,7 @@ const struct plan *info_plan(struct view *v, uint32_t array)
 
 int info_zarr_version(const struct cfg *cfg, const struct view *v)
 {
-	return cfg->zarr3 && strcmp(v->ops->name, "zarr") == 0 ? 3 : 2;
+	return cfg->zarr.zarr3 && strcmp(v->ops->name, "zarr") == 0 ? 3 : 2;
 }
 
 void info_path(struct buf *out, const struct dataset *ds, uint32_t ordinal,
@@ -195,8 +195,8 @@ int fs_info(const struct app *setup)
 {
 	const struct cfg *cfg = setup->cfg;
 
-	if (cfg->n_more)
+	if (cfg->more.n)
 		return each_source(setup, "info");
 	/* only read by info */
-	return run_in_child(cfg->shown, cfg->open_timeout, info, (void *)(uintptr_t)setup);
+	return run_in_child(cfg->shown, cfg->limits.open_timeout, info, (void *)(uintptr_t)setup);
 }

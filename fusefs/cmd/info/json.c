@@ -178,11 +178,11 @@ void info_json(struct buf *out, const struct app *setup, struct view *v, uint32_
 	str_put_member(out, "view", v->ops->name);
 	if (v->format)
 		str_put_member(out, "view_format", v->format);
-	if (cfg->remote)
+	if (cfg->is_remote)
 		buf_printf(out, ", \"requests\": %" PRIu64, fs_remote_requests());
-	str_put_member(out, "filter", info_filter_name(cfg->filter));
-	json_rules(out, "filter_rules", cfg->filter_rules, cfg->n_filter_rules);
-	json_rules(out, "quantize_rules", cfg->quantize_rules, cfg->n_quantize_rules);
+	str_put_member(out, "filter", info_filter_name(cfg->rules.filter));
+	json_rules(out, "filter_rules", cfg->rules.filters.v, cfg->rules.filters.n);
+	json_rules(out, "quantize_rules", cfg->rules.quantize.v, cfg->rules.quantize.n);
 	json_tally(out, v);
 	buf_puts(out, ",\n \"groups\": [");
 	for (uint32_t i = 0; i < ds->n_groups && buf_ok(out); i++) {

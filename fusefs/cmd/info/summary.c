@@ -107,16 +107,16 @@ static void summary_rules(struct buf *out, const struct app *setup, const struct
 	const struct cfg *cfg = setup->cfg;
 
 	info_label(out, "filter");
-	buf_printf(out, "%s\n", info_filter_name(cfg->filter));
-	for (size_t i = 0; i < cfg->n_filter_rules; i++) {
+	buf_printf(out, "%s\n", info_filter_name(cfg->rules.filter));
+	for (size_t i = 0; i < cfg->rules.filters.n; i++) {
 		info_label(out, "");
-		str_put_plain(out, cfg->filter_rules[i]);
+		str_put_plain(out, cfg->rules.filters.v[i]);
 		buf_printf(out, "  (variables: %" PRIu32 ")\n",
 			   fs_rules_count(setup->rules->filters.v[i].vars, ds));
 	}
-	for (size_t i = 0; i < cfg->n_quantize_rules; i++) {
+	for (size_t i = 0; i < cfg->rules.quantize.n; i++) {
 		info_label(out, i ? "" : "quantize");
-		str_put_plain(out, cfg->quantize_rules[i]);
+		str_put_plain(out, cfg->rules.quantize.v[i]);
 		buf_printf(out, "  (variables: %" PRIu32 ")\n",
 			   fs_rules_count(setup->rules->quants.v[i].vars, ds));
 	}
@@ -129,11 +129,11 @@ static void summary_format(struct buf *out, const struct cfg *cfg, const struct 
 	info_label(out, "format");
 	buf_printf(out, "%s, ", ds->format);
 	if (dir)
-		buf_puts(out, cfg->remote ? "remote store" : "directory");
+		buf_puts(out, cfg->is_remote ? "remote store" : "directory");
 	else
 		progress_bytes(out, (uint64_t)ds->st.st_size);
-	buf_puts(out, cfg->remote && !dir ? ", remote file\n" : "\n");
-	if (cfg->remote) {
+	buf_puts(out, cfg->is_remote && !dir ? ", remote file\n" : "\n");
+	if (cfg->is_remote) {
 		info_label(out, "network");
 		info_count(out, fs_remote_requests(), "request", "requests");
 		buf_puts(out, " for this report\n");

@@ -285,7 +285,7 @@ static int refs_dir_find(struct refs_dir *d, struct err *e)
 {
 	const struct app *setup = d->job->setup;
 	const struct cfg *cfg = setup->cfg;
-	int rc = fs_rules_check(setup->rules, cfg, e);
+	int rc = fs_rules_check(setup->rules, &cfg->rules, e);
 
 	if (rc < 0)
 		return cfg_place_error(cfg, e);

@@ -157,7 +157,7 @@ static char *refs_address_of(const struct cfg *cfg, struct err *e)
 
 	if (!r)
 		(void)err_nomem(e);
-	if (!r || cfg->refs.address || !cfg->remote)
+	if (!r || cfg->refs.address || !cfg->is_remote)
 		return r;
 	r[strcspn(r, "#")] = '\0';
 	if (strchr(r, '?')) {
@@ -200,7 +200,8 @@ int refs_unchanged(struct source *s, int rc, struct err *e)
 /* check_address - reject an address to which paths cannot be appended, before files are read. */
 static int check_address(const struct refs_job *j, struct err *e)
 {
-	const bool appended = j->several || (j->setup->cfg->concat && j->setup->cfg->refs.address);
+	const struct cfg *cfg = j->setup->cfg;
+	const bool appended = j->several || (cfg->concat.dim && cfg->refs.address);
 
 	if (!appended || !strpbrk(j->address, "?#") || strncasecmp(j->address, "http", 4) != 0)
 		return 0;
@@ -214,9 +215,9 @@ uint32_t refs_threads(const struct cfg *cfg)
 {
 	cpu_set_t set;
 
-	if (cfg->decode_threads)
-		return cfg->decode_threads;
-	if (cfg->remote)
+	if (cfg->limits.decode_threads)
+		return cfg->limits.decode_threads;
+	if (cfg->is_remote)
 		return REMOTE_THREADS;
 	return sched_getaffinity(0, sizeof(set), &set) < 0 ? 2 : 2 * (uint32_t)CPU_COUNT(&set);
 }
@@ -242,14 +243,14 @@ static int refs_one(const struct refs_job *j, struct err *e)
 	const struct cfg *cfg = j->setup->cfg;
 	/* without an address, the files of a concatenation keep their own paths */
 	auto_free char *folder =
-		cfg->concat && cfg->refs.address ? concat_folder(cfg->source) : NULL;
+		cfg->concat.dim && cfg->refs.address ? concat_folder(cfg->source) : NULL;
 	struct refs_progress one = {.set = NULL};
 	struct refs_options opts = refs_options_of(j, j->address);
 	struct source *source = NULL;
 	struct view *view = NULL;
 	int fd = -1, rc = 0;
 
-	if (cfg->concat && cfg->refs.address && !folder)
+	if (cfg->concat.dim && cfg->refs.address && !folder)
 		rc = err_nomem(e);
 	if (rc == 0)
 		rc = fs_open_quietly(j->setup, &source, &view, e);
@@ -259,7 +260,7 @@ static int refs_one(const struct refs_job *j, struct err *e)
 	opts.folder = folder;
 	opts.files = concat_files(rechunk_inner(source));
 	opts.threads = refs_threads(cfg);
-	opts.window = cfg->open_datasets / 2;
+	opts.window = cfg->limits.open_datasets / 2;
 	opts.progress = show_chunks;
 	opts.progress_arg = &one;
 	rc = refs_open_output(j, &one.set, &fd, e);
@@ -349,7 +350,7 @@ static int refs_make(void *arg)
 	struct err e = ERR_INIT;
 	int rc;
 
-	if (cfg->remote && !cfg->concat) {
+	if (cfg->is_remote && !cfg->concat.dim) {
 		/* remote access has a thread: the process that forks has to exist before it */
 		rc = app_prepare(j->setup, &e);
 		if (rc == 0)
@@ -420,7 +421,7 @@ static int name_tmp(struct refs_job *j, struct err *e)
 /* refuse_nested - in Parquet, the keys of chunks have the form 0.0, which readers compute. */
 static int refuse_nested(const struct refs_job *j, struct err *e)
 {
-	return j->setup->cfg->nested
+	return j->setup->cfg->zarr.nested
 		       ? err_set(e, -EINVAL,
 				 "Parquet files support dimension_separator=. only: leave it "
 				 "out, or write JSON")

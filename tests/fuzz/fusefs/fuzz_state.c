@@ -23,7 +23,8 @@
 static void as_chains(const struct slice *s)
 {
 	int dir = open(fuzz_dir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct cfg cfg = {.command = CFG_MOUNT}, got;
+	const struct cfg cfg = {.command = CFG_MOUNT};
+	struct cfg_zarr got;
 	struct err e = ERR_INIT;
 	int rc;
 

@@ -92,8 +92,8 @@ static int as_command(char *const *words, int n, char *path)
 		return rc;
 	}
 	bounds(&cfg);
-	for (size_t i = 0; i < cfg.n_mounts; i++)
-		plain(cfg.mounts[i].name);
+	for (size_t i = 0; i < cfg.config.n_mounts; i++)
+		plain(cfg.config.mounts[i].name);
 	cfg_release(&cfg);
 	return 0;
 }

@@ -40,14 +40,14 @@ static void as_rc(const struct slice *text)
 	require(setenv("NCRCENV_RC", path, 1) == 0 && unsetenv("NCRCENV_IGNORE") == 0);
 	require(cfg_defaults(&cfg, NULL) == 0 && address_parse(HERE, &a, NULL) == 0);
 	cfg.source = strdup(HERE);
-	cfg.remote = true;
+	cfg.is_remote = true;
 	rc = cfg_rc(&cfg, &a, &e);
 	if (rc < 0)
 		failed_well(rc, &e);
 	else
 		require(!cfg.password || cfg.user);
 	require(!cfg.user || memmem(text->p, text->len, "[", 1)); /* lines with a URL only */
-	require(cfg.timeout >= 1);
+	require(cfg.remote.timeout >= 1);
 	address_release(&a);
 	cfg_release(&cfg);
 	(void)close(fd);

@@ -43,12 +43,12 @@ static void texts(char *const *v, size_t n)
 
 static void check(const struct cfg *cfg)
 {
-	texts(cfg->filter_rules, cfg->n_filter_rules);
-	texts(cfg->quantize_rules, cfg->n_quantize_rules);
-	texts(cfg->chunk_rules, cfg->n_chunk_rules);
-	texts(cfg->rechunk_rules, cfg->n_rechunk_rules);
-	texts(cfg->unlimited, cfg->n_unlimited);
-	texts(cfg->fuse_opts, cfg->n_fuse_opts);
+	texts(cfg->rules.filters.v, cfg->rules.filters.n);
+	texts(cfg->rules.quantize.v, cfg->rules.quantize.n);
+	texts(cfg->rules.chunks.v, cfg->rules.chunks.n);
+	texts(cfg->rules.rechunk.v, cfg->rules.rechunk.n);
+	texts(cfg->unlimited.v, cfg->unlimited.n);
+	texts(cfg->fuse_opts.v, cfg->fuse_opts.n);
 }
 
 /* escaped - a value as one option takes it: backslashes before commas and backslashes. */
@@ -70,14 +70,14 @@ static void again(const struct cfg *cfg)
 
 	require(rc == 0);
 	buf_init(&b, (size_t)1 << 20);
-	for (size_t i = 0; rc == 0 && i < cfg->n_fuse_opts; i++) {
+	for (size_t i = 0; rc == 0 && i < cfg->fuse_opts.n; i++) {
 		buf_clear(&b);
-		escaped(&b, cfg->fuse_opts[i]);
+		escaped(&b, cfg->fuse_opts.v[i]);
 		buf_putc(&b, '\0');
 		require(buf_ok(&b));
 		rc = cfg_set_options(&other, (const char *)b.data, NULL);
-		require(rc == 0 && other.n_fuse_opts == i + 1 &&
-			strcmp(other.fuse_opts[i], cfg->fuse_opts[i]) == 0);
+		require(rc == 0 && other.fuse_opts.n == i + 1 &&
+			strcmp(other.fuse_opts.v[i], cfg->fuse_opts.v[i]) == 0);
 	}
 	buf_release(&b);
 	cfg_release(&other);
@@ -125,7 +125,7 @@ static void as_command(char *text)
 	}
 	bounds(&cfg);
 	check(&cfg);
-	if (cfg.source && !cfg.remote && cfg.command == CFG_MOUNT)
+	if (cfg.source && !cfg.is_remote && cfg.command == CFG_MOUNT)
 		require(*cfg.source == '/');
 	cfg_release(&cfg);
 }

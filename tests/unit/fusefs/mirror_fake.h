@@ -268,7 +268,7 @@ static inline int setup_with(void **state, uint32_t open_datasets)
 	(void)snprintf(f->mnt, sizeof(f->mnt), "%s/mnt", f->dir);
 	assert_int_equal(mkdir(f->mnt, 0755), 0);
 	f->cfg = (struct cfg){
-		.source = f->dir, .mountpoint = f->mnt, .open_datasets = open_datasets};
+		.source = f->dir, .mountpoint = f->mnt, .limits.open_datasets = open_datasets};
 	f->setup = (struct app){
 		.cfg = &f->cfg,
 		.formats = fake_formats,

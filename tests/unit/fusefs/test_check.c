@@ -486,7 +486,7 @@ static void test_zip_room(void **state)
 	static const struct view_ops view_ops = {
 		.list = tree_list, .getattr = size_attr, .read = one_read};
 	char path[100];
-	struct cfg cfg = {.out = path, .cache_size = 15};
+	struct cfg cfg = {.out = path, .limits.cache_size = 15};
 	const struct app setup = {.cfg = &cfg};
 	static const struct source_ops source_ops = {.name = "fake"};
 	struct source source = {.ops = &source_ops};

@@ -173,7 +173,7 @@ static void test_elsewhere(void **state)
 	char *dir, *path, *other, long_name[256];
 
 	(void)state;
-	cfg.state_dir = strdup(in_top("s"));
+	cfg.write.state_dir = strdup(in_top("s"));
 	assert_int_equal(rw_state_dir(&cfg, in_top("a.nc"), &dir, &path, &e), 0);
 	free(path);
 	assert_int_equal(strncmp(dir, in_top("s/.a.nc-"), strlen(in_top("s/.a.nc-"))), 0);
@@ -188,8 +188,8 @@ static void test_elsewhere(void **state)
 	assert_string_equal(s.dir, dir);
 	rw_state_close(&s);
 	free(dir);
-	free(cfg.state_dir);
-	cfg.state_dir = NULL;
+	free(cfg.write.state_dir);
+	cfg.write.state_dir = NULL;
 	/* a name that leaves no room for the suffix */
 	memset(long_name, 'x', sizeof(long_name));
 	long_name[250] = '\0';
@@ -269,7 +269,7 @@ static const char *far_of(const struct cfg *cfg, const char *address)
  * written. */
 static void test_far(void **state)
 {
-	struct cfg cfg = {.remote = true}, other = {.remote = true};
+	struct cfg cfg = {.is_remote = true}, other = {.is_remote = true};
 	struct rw_state s = RW_STATE_INIT, t = RW_STATE_INIT;
 	struct err e = ERR_INIT;
 	struct stat st;
@@ -286,9 +286,9 @@ static void test_far(void **state)
 	assert_string_equal(far_of(&cfg, "s3://b/some/store.zarr#mode=zarr,s3"), dir);
 	assert_string_not_equal(far_of(&cfg, "s3://c/some/store.zarr"), dir);
 	assert_string_not_equal(far_of(&cfg, "s3://b/other/store.zarr"), dir);
-	other.endpoint = (char[]){"http://127.0.0.1:9"};
+	other.remote.endpoint = (char[]){"http://127.0.0.1:9"};
 	assert_string_not_equal(far_of(&other, "s3://b/some/store.zarr"), dir);
-	other.endpoint = (char[]){"http://127.0.0.1:9/"};
+	other.remote.endpoint = (char[]){"http://127.0.0.1:9/"};
 	dir = far_of(&other, "s3://b/some/store.zarr");
 	assert_int_equal(setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9", 1), 0);
 	assert_string_equal(far_of(&cfg, "s3://b/some/store.zarr"), dir);
@@ -311,7 +311,7 @@ static void test_far(void **state)
 	assert_false(rw_state_bare(&s));
 	assert_int_equal(unlinkat(s.dir_fd, "log.1", 0), 0);
 	rw_state_close(&s);
-	cfg.state_dir = (char *)(uintptr_t)in_top("s");
+	cfg.write.state_dir = (char *)(uintptr_t)in_top("s");
 	assert_non_null(strstr(far_of(&cfg, "s3://b/k"), "/s/k-"));
 	assert_int_equal(rmdir(in_top("x/y/nczarrfs")), 0);
 	assert_int_equal(rmdir(in_top("x/y")), 0);

@@ -172,7 +172,7 @@ static void layouts_are(bool v3, const char *want)
 	struct source s = {
 		.ds = {.n_groups = 1, .groups = &root, .n_arrays = 2, .arrays = arrays}};
 	const struct fs_rw rw = {.source_layout = layout_of};
-	const struct cfg cfg = {.command = CFG_MOUNT, .zarr3 = v3};
+	const struct cfg cfg = {.command = CFG_MOUNT, .zarr.zarr3 = v3};
 	const struct app setup = {.cfg = &cfg, .rw = &rw};
 	struct err e = ERR_INIT;
 	char text[64] = "";
@@ -229,9 +229,9 @@ static int open_view(struct source *s, const struct cfg *cfg, const struct view_
 
 	assert_null(s);
 	seen.rules = want->rules;
-	seen.zarr3 = cfg->zarr3;
-	seen.nested = cfg->nested;
-	seen.strict = cfg->strict_json;
+	seen.zarr3 = cfg->zarr.zarr3;
+	seen.nested = cfg->zarr.nested;
+	seen.strict = cfg->zarr.strict_json;
 	buf_init(&b, sizeof(seen.text) - 1);
 	for (uint32_t i = 0; want->rules && i < want->rules->filters.n; i++) {
 		const struct codec_rule *r = &want->rules->filters.v[i];

@@ -127,11 +127,11 @@ static void test_word_for_path(void **state)
 	(void)state;
 	files("[defaults]\nconcat_index = none\n", NULL);
 	cfg = parsed(ARGV(A("-o"), A("concat=time"), A("/x/*.nc"), A("/m")));
-	assert_string_equal(cfg.concat_index, "none");
+	assert_string_equal(cfg.concat.index, "none");
 	cfg_release(&cfg);
 	files("[defaults]\nconcat_index = ~/index\n", NULL);
 	cfg = parsed(ARGV(A("-o"), A("concat=time"), A("/x/*.nc"), A("/m")));
-	assert_string_equal(cfg.concat_index, "/h/of/index");
+	assert_string_equal(cfg.concat.index, "/h/of/index");
 	cfg_release(&cfg);
 }
 
@@ -143,24 +143,24 @@ static void test_rechunk(void **state)
 	(void)state;
 	files("[defaults]\nrw = yes\n[source /data/*]\nrechunk = time=all,lat=8\n", NULL);
 	cfg = parsed(ARGV(A("/data/a"), A("/m")));
-	assert_int_equal(cfg.n_rechunk_rules, 1);
-	assert_string_equal(cfg.rechunk_rules[0], "time=all,lat=8");
-	assert_false(cfg.rw);
+	assert_int_equal(cfg.rules.rechunk.n, 1);
+	assert_string_equal(cfg.rules.rechunk.v[0], "time=all,lat=8");
+	assert_false(cfg.write.rw);
 	cfg_release(&cfg);
 	cfg = parsed(ARGV(A("/data/a"), A("/m"), A("-ocreate")));
-	assert_int_equal(cfg.n_rechunk_rules, 0);
-	assert_true(cfg.rw && cfg.create);
+	assert_int_equal(cfg.rules.rechunk.n, 0);
+	assert_true(cfg.write.rw && cfg.write.create);
 	cfg_release(&cfg);
 	/* references are those of the chunks of SOURCE */
 	cfg = parsed(ARGV(A("refs"), A("/data/a")));
-	assert_int_equal(cfg.n_rechunk_rules, 0);
+	assert_int_equal(cfg.rules.rechunk.n, 0);
 	cfg_release(&cfg);
 	cfg = parsed(ARGV(A("refs"), A("/data/a"), A("-orechunk=lat=8")));
-	assert_int_equal(cfg.n_rechunk_rules, 1);
+	assert_int_equal(cfg.rules.rechunk.n, 1);
 	cfg_release(&cfg);
 	cfg = parsed(ARGV(A("/x"), A("/m"), A("-orechunk=time=1")));
-	assert_int_equal(cfg.n_rechunk_rules, 1);
-	assert_false(cfg.rw);
+	assert_int_equal(cfg.rules.rechunk.n, 1);
+	assert_false(cfg.write.rw);
 	cfg_release(&cfg);
 }
 
@@ -186,10 +186,10 @@ static void test_read_only(void **state)
 		     "user.conf:6: concat: joined files are read-only: leave out create, or");
 	refused_line(ARGV(A("-orw,view=classic"), A("/x"), A("/m")), "leave out rw, or write");
 	cfg = parsed(ARGV(A("/x"), A("/m"), A("-oview=classic,rw=no")));
-	assert_false(cfg.rw);
+	assert_false(cfg.write.rw);
 	cfg_release(&cfg);
 	cfg = parsed(ARGV(A("info"), A("/j/a"))); /* commands only read */
-	assert_string_equal(cfg.concat, "time");
+	assert_string_equal(cfg.concat.dim, "time");
 	cfg_release(&cfg);
 }
 
@@ -210,27 +210,28 @@ static void test_order(void **state)
 	assert_int_equal(cfg.command, CFG_MOUNT);
 	assert_string_equal(cfg.source, "/data/a/x.nc");
 	assert_string_equal(cfg.mountpoint, "/h/of/mnt");
-	assert_int_equal(cfg.max_attempts, 9);
+	assert_int_equal(cfg.remote.max_attempts, 9);
 	assert_string_equal(from(&cfg, "max_attempts"), "command line");
-	assert_int_equal(cfg.timeout, 6);
+	assert_int_equal(cfg.remote.timeout, 6);
 	assert_string_equal(from(&cfg, "timeout"), "user.conf:16");
-	assert_int_equal(cfg.max_connections, 5); /* as specific as the system's: the user's wins */
+	/* as specific as the system's: the user's wins */
+	assert_int_equal(cfg.remote.max_connections, 5);
 	assert_string_equal(from(&cfg, "max_connections"), "user.conf:11");
-	assert_int_equal(cfg.commit_delay, 3);
-	assert_int_equal(cfg.open_datasets, 2);
+	assert_int_equal(cfg.write.commit_delay, 3);
+	assert_int_equal(cfg.limits.open_datasets, 2);
 	assert_string_equal(from(&cfg, "open_datasets"), "system.conf:4");
 	assert_string_equal(from(&cfg, "cache_size"), "built in");
 	cfg_release(&cfg);
 	cfg = parsed(ARGV(A("/data/b"), A("/m"), A("-o"), A("rw")));
-	assert_int_equal(cfg.max_connections, 4);
+	assert_int_equal(cfg.remote.max_connections, 4);
 	cfg_release(&cfg);
 	cfg = parsed(ARGV(A("--no-config"), A("/data/b"), A("/m")));
-	assert_int_equal(cfg.max_connections, 16);
-	assert_int_equal(cfg.n_files, 0);
+	assert_int_equal(cfg.remote.max_connections, 16);
+	assert_int_equal(cfg.config.read.n, 0);
 	cfg_release(&cfg);
 	cfg = parsed(ARGV(A("--config"), system_file, A("/data/b"), A("/m")));
-	assert_int_equal(cfg.max_connections, 16);
-	assert_int_equal(cfg.max_attempts, 2);
+	assert_int_equal(cfg.remote.max_connections, 16);
+	assert_int_equal(cfg.remote.max_attempts, 2);
 	cfg_release(&cfg);
 }
 
@@ -244,33 +245,33 @@ static void test_whole(void **state)
 	      "noexec = yes\nzarr_format = 3\nshards = yes\nchunk_key_encoding = v2\n",
 	      NULL);
 	cfg = parsed(ARGV(A("/x"), A("/m")));
-	assert_int_equal(cfg.n_filter_rules, 2);
-	assert_true(cfg.rw && cfg.zarr3 && cfg.shard_size == (uint64_t)64 << 20);
-	assert_int_equal(cfg.n_fuse_opts, 3); /* and default_permissions */
+	assert_int_equal(cfg.rules.filters.n, 2);
+	assert_true(cfg.write.rw && cfg.zarr.zarr3 && cfg.zarr.shard_size == (uint64_t)64 << 20);
+	assert_int_equal(cfg.fuse_opts.n, 3); /* and default_permissions */
 	cfg_release(&cfg);
 	cfg = parsed(ARGV(A("/x"), A("/m"),
 			  A("-ofilter=v3,zstd,allow_other=no,ro,exec,mode=nczarr")));
-	assert_int_equal(cfg.n_filter_rules, 1);
-	assert_string_equal(cfg.filter_rules[0], "v3,zstd");
-	assert_false(cfg.rw || cfg.zarr3 || cfg.shard_size);
-	assert_int_equal(cfg.n_fuse_opts, 2);
-	assert_string_equal(cfg.fuse_opts[0], "ro");
-	assert_string_equal(cfg.fuse_opts[1], "exec");
+	assert_int_equal(cfg.rules.filters.n, 1);
+	assert_string_equal(cfg.rules.filters.v[0], "v3,zstd");
+	assert_false(cfg.write.rw || cfg.zarr.zarr3 || cfg.zarr.shard_size);
+	assert_int_equal(cfg.fuse_opts.n, 2);
+	assert_string_equal(cfg.fuse_opts.v[0], "ro");
+	assert_string_equal(cfg.fuse_opts.v[1], "exec");
 	cfg_release(&cfg);
 	cfg = parsed(ARGV(A("/x"), A("/m"), A("-orw=no,zarr_format=2")));
-	assert_false(cfg.rw || cfg.zarr3 || cfg.shard_size);
+	assert_false(cfg.write.rw || cfg.zarr.zarr3 || cfg.zarr.shard_size);
 	cfg_release(&cfg);
 	cfg = parsed(ARGV(A("refs"), A("/x"))); /* a default does not conflict with it */
-	assert_false(cfg.rw || cfg.zarr3);
-	assert_int_equal(cfg.filter, CFG_FILTER_KEEP);
-	assert_int_equal(cfg.n_filter_rules, 0);
+	assert_false(cfg.write.rw || cfg.zarr.zarr3);
+	assert_int_equal(cfg.rules.filter, CFG_FILTER_KEEP);
+	assert_int_equal(cfg.rules.filters.n, 0);
 	cfg_release(&cfg);
 	refused_line(ARGV(A("refs"), A("/x"), A("-orw")), "leave out rw");
 	files("[mount a]\nsource=/x\ntarget=/m\nrw=yes\nnew_files=keep\n"
 	      "[mount b]\nsource=/x\ntarget=/m\nnew_files=keep\n",
 	      NULL);
 	cfg = parsed(ARGV(A("mount"), A("a"), A("-oro")));
-	assert_false(cfg.rw);
+	assert_false(cfg.write.rw);
 	cfg_release(&cfg);
 	refused_line(ARGV(A("mount"), A("b")), "new_files: only with rw");
 	refused_line(ARGV(A("mount"), A("a"), A("-oro,new_files=keep")), "new_files: only with rw");
@@ -296,12 +297,12 @@ static void test_forms(void **state)
 	files(text, NULL);
 	cfg = parsed(ARGV(A("mount"), A("long")));
 	assert_string_equal(cfg.source, path);
-	assert_int_equal(cfg.max_attempts, 3);
-	assert_int_equal(cfg.timeout, 4);
-	assert_int_equal(cfg.max_connections, 8);
+	assert_int_equal(cfg.remote.max_attempts, 3);
+	assert_int_equal(cfg.remote.timeout, 4);
+	assert_int_equal(cfg.remote.max_connections, 8);
 	cfg_release(&cfg);
 	cfg = parsed(ARGV(A("http://[::1]:8080/a/b.nc"), A("/m")));
-	assert_int_equal(cfg.max_attempts, 7);
+	assert_int_equal(cfg.remote.max_attempts, 7);
 	cfg_release(&cfg);
 }
 
@@ -320,11 +321,11 @@ static void test_operands(void **state)
 	cfg_release(&cfg);
 	cfg = parsed(ARGV(A("mount"), A("a.nc"), A("b")));
 	assert_int_equal(cfg.command, CFG_MOUNT_NAMED);
-	assert_int_equal(cfg.n_more, 2);
+	assert_int_equal(cfg.more.n, 2);
 	cfg_release(&cfg);
 	cfg = parsed(ARGV(A("mount"), A("-f"), A("./a.nc"), A("b")));
 	assert_int_equal(cfg.command, CFG_MOUNT);
-	assert_int_equal(cfg.n_more, 0);
+	assert_int_equal(cfg.more.n, 0);
 	assert_string_equal(strrchr(cfg.source, '/'), "/a.nc");
 	assert_string_equal(strrchr(cfg.mountpoint, '/'), "/b");
 	cfg_release(&cfg);
@@ -428,21 +429,21 @@ static void test_trust(void **state)
 	files("[defaults]\nmax_attempts = 3\n", NULL);
 	assert_int_equal(chmod(user_file, 0644), 0);
 	cfg = parsed(ARGV(A("/x"), A("/m")));
-	assert_int_equal(cfg.max_attempts, 3);
-	assert_null(cfg.note);
+	assert_int_equal(cfg.remote.max_attempts, 3);
+	assert_null(cfg.config.note);
 	cfg_release(&cfg);
 	assert_int_equal(chmod(user_file, 0664), 0);
 	cfg = parsed(ARGV(A("/x"), A("/m")));
-	assert_int_equal(cfg.max_attempts, 6);
-	assert_non_null(strstr(cfg.note, "others may write to it"));
+	assert_int_equal(cfg.remote.max_attempts, 6);
+	assert_non_null(strstr(cfg.config.note, "others may write to it"));
 	cfg_release(&cfg);
 	assert_int_equal(chmod(user_file, 0600), 0);
 	if (geteuid() != 0)
 		return; /* only root can change a file's owner */
 	assert_int_equal(chown(user_file, 12345, 0), 0);
 	cfg = parsed(ARGV(A("/x"), A("/m")));
-	assert_int_equal(cfg.max_attempts, 6);
-	assert_non_null(strstr(cfg.note, "belongs to another user (12345)"));
+	assert_int_equal(cfg.remote.max_attempts, 6);
+	assert_non_null(strstr(cfg.config.note, "belongs to another user (12345)"));
 	cfg_release(&cfg);
 	refused_line(ARGV(A("--config"), user_file, A("/x"), A("/m")), "another user");
 }
@@ -456,17 +457,17 @@ static void test_mounts(void **state)
 	files("[mount a]\nsource = https://me:secret@host/x.nc\ntarget = /m/a\nauto = no\n",
 	      "[mount a]\nsource = /other\ntarget = /m/o\n[mount b]\nsource=/b\ntarget=/m/b\n");
 	cfg = parsed(ARGV(A("list")));
-	assert_int_equal(cfg.n_mounts, 2);
-	assert_string_equal(cfg.mounts[0].source, "https://host/x.nc");
-	assert_string_equal(cfg.mounts[0].target, "/m/a");
-	assert_false(cfg.mounts[0].automatic);
-	assert_string_equal(cfg.mounts[1].name, "b");
-	assert_true(cfg.mounts[1].automatic);
+	assert_int_equal(cfg.config.n_mounts, 2);
+	assert_string_equal(cfg.config.mounts[0].source, "https://host/x.nc");
+	assert_string_equal(cfg.config.mounts[0].target, "/m/a");
+	assert_false(cfg.config.mounts[0].automatic);
+	assert_string_equal(cfg.config.mounts[1].name, "b");
+	assert_true(cfg.config.mounts[1].automatic);
 	cfg_release(&cfg);
 	cfg = parsed(ARGV(A("mount"), A("-v"), A("-o"), A("ro"), A("a"), A("b")));
 	assert_int_equal(cfg.command, CFG_MOUNT_NAMED);
-	assert_int_equal(cfg.n_more, 2);
-	assert_int_equal(cfg.n_passed, 3);
+	assert_int_equal(cfg.more.n, 2);
+	assert_int_equal(cfg.passed.n, 3);
 	cfg_release(&cfg);
 	cfg = parsed(ARGV(A("mount"), A("a")));
 	assert_string_equal(cfg.user, "me");

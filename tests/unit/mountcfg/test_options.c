@@ -46,21 +46,21 @@ static void test_defaults(void **state)
 	assert_int_equal(cfg.command, CFG_MOUNT);
 	assert_string_equal(cfg.source, "/a/x.nc");
 	assert_string_equal(cfg.mountpoint, "/mnt");
-	assert_int_equal(cfg.mode, CFG_MODE_ZARR);
-	assert_int_equal(cfg.filter, CFG_FILTER_PORTABLE);
+	assert_int_equal(cfg.zarr.mode, CFG_MODE_ZARR);
+	assert_int_equal(cfg.rules.filter, CFG_FILTER_PORTABLE);
 	assert_int_equal(cfg.view, CFG_VIEW_AUTO);
 	assert_false(cfg.hide_bad);
-	assert_int_equal(cfg.image_size, 256 << 20);
-	assert_int_equal(cfg.open_datasets, 64);
-	assert_false(cfg.nested || cfg.strict_json || cfg.foreground || cfg.debug);
-	assert_int_equal(cfg.default_chunk_size, 4 << 20);
-	assert_int_equal(cfg.cache_size, 64 << 20);
-	assert_int_equal(cfg.index_size, 512 << 20);
-	assert_int_equal(cfg.meta_size, 1 << 30);
-	assert_int_equal(cfg.decode_threads, 0);
-	assert_int_equal(cfg.open_timeout, 120);
+	assert_int_equal(cfg.limits.image_size, 256 << 20);
+	assert_int_equal(cfg.limits.open_datasets, 64);
+	assert_false(cfg.zarr.nested || cfg.zarr.strict_json || cfg.foreground || cfg.debug);
+	assert_int_equal(cfg.limits.default_chunk_size, 4 << 20);
+	assert_int_equal(cfg.limits.cache_size, 64 << 20);
+	assert_int_equal(cfg.limits.index_size, 512 << 20);
+	assert_int_equal(cfg.limits.meta_size, 1 << 30);
+	assert_int_equal(cfg.limits.decode_threads, 0);
+	assert_int_equal(cfg.limits.open_timeout, 120);
 	assert_null(cfg.external_root);
-	assert_int_equal(cfg.n_fuse_opts, 0);
+	assert_int_equal(cfg.fuse_opts.n, 0);
 	cfg_release(&cfg);
 }
 
@@ -100,23 +100,23 @@ static void test_writing(void **state)
 
 	(void)state;
 	assert_int_equal(parse(&cfg, &e, ARGV(A("a.nc"), A("/mnt"))), 0);
-	assert_false(cfg.rw || cfg.create || cfg.new_as_is);
-	assert_int_equal(cfg.consolidated, -1);
-	assert_int_equal(cfg.stage_size, 256 << 20);
-	assert_int_equal(cfg.write_size, 64 << 20);
-	assert_int_equal(cfg.commit_delay, 500);
-	assert_null(cfg.state_dir);
+	assert_false(cfg.write.rw || cfg.write.create || cfg.write.new_as_is);
+	assert_int_equal(cfg.zarr.consolidated, -1);
+	assert_int_equal(cfg.write.stage_size, 256 << 20);
+	assert_int_equal(cfg.limits.write_size, 64 << 20);
+	assert_int_equal(cfg.write.commit_delay, 500);
+	assert_null(cfg.write.state_dir);
 	cfg_release(&cfg);
 	assert_int_equal(parse(&cfg, &e,
 			       ARGV(A("a.nc"), A("/mnt"),
 				    A("-ocreate,new_files=keep,consolidated=never,"
 				      "state_dir=/s,stage_size=1M,commit_delay=0"))),
 			 0);
-	assert_true(cfg.rw && cfg.create && cfg.new_as_is);
-	assert_int_equal(cfg.consolidated, 0);
-	assert_int_equal(cfg.stage_size, 1 << 20);
-	assert_int_equal(cfg.commit_delay, 0);
-	assert_string_equal(cfg.state_dir, "/s");
+	assert_true(cfg.write.rw && cfg.write.create && cfg.write.new_as_is);
+	assert_int_equal(cfg.zarr.consolidated, 0);
+	assert_int_equal(cfg.write.stage_size, 1 << 20);
+	assert_int_equal(cfg.write.commit_delay, 0);
+	assert_string_equal(cfg.write.state_dir, "/s");
 	cfg_release(&cfg);
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
 		char opts[128];
@@ -124,16 +124,16 @@ static void test_writing(void **state)
 		(void)snprintf(opts, sizeof(opts), "%s", rules[i].opts);
 		if (parse(&cfg, &e, ARGV(A("a"), A("m"), A("-o"), opts)) < 0)
 			fail_msg("%s: %s", opts, e.msg);
-		assert_true(cfg.rw);
-		expect_texts(cfg.chunk_rules, cfg.n_chunk_rules, rules[i].chunks);
-		expect_texts(cfg.unlimited, cfg.n_unlimited, rules[i].unlimited);
-		expect_texts(cfg.fuse_opts, cfg.n_fuse_opts, rules[i].fuse);
+		assert_true(cfg.write.rw);
+		expect_texts(cfg.rules.chunks.v, cfg.rules.chunks.n, rules[i].chunks);
+		expect_texts(cfg.unlimited.v, cfg.unlimited.n, rules[i].unlimited);
+		expect_texts(cfg.fuse_opts.v, cfg.fuse_opts.n, rules[i].fuse);
 		cfg_release(&cfg);
 	}
 	assert_int_equal(parse(&cfg, &e, ARGV(A("recover"), A("/a.nc"), A("/b"), A("/c"))), 0);
 	assert_int_equal(cfg.command, CFG_RECOVER);
 	assert_string_equal(cfg.source, "/a.nc");
-	expect_texts(cfg.more, cfg.n_more, "/b\n/c");
+	expect_texts(cfg.more.v, cfg.more.n, "/b\n/c");
 	cfg_release(&cfg);
 }
 
@@ -157,9 +157,9 @@ static void test_rechunk(void **state)
 		(void)snprintf(opts, sizeof(opts), "%s", rows[i].opts);
 		if (parse(&cfg, &e, ARGV(A("a"), A("m"), A("-o"), opts)) < 0)
 			fail_msg("%s: %s", opts, e.msg);
-		expect_texts(cfg.rechunk_rules, cfg.n_rechunk_rules, rows[i].rules);
-		expect_texts(cfg.chunk_rules, cfg.n_chunk_rules, rows[i].chunks);
-		expect_texts(cfg.fuse_opts, cfg.n_fuse_opts, rows[i].fuse);
+		expect_texts(cfg.rules.rechunk.v, cfg.rules.rechunk.n, rows[i].rules);
+		expect_texts(cfg.rules.chunks.v, cfg.rules.chunks.n, rows[i].chunks);
+		expect_texts(cfg.fuse_opts.v, cfg.fuse_opts.n, rows[i].fuse);
 		cfg_release(&cfg);
 	}
 	refused(ARGV(A("x"), A("m"), A("-o"), A("rechunk=")), "-o rechunk: needs a value");
@@ -198,11 +198,11 @@ static void test_zarr3(void **state)
 
 		(void)snprintf(opts, sizeof(opts), "%s", good[i].opts);
 		assert_int_equal(parse(&cfg, &e, ARGV(A("x"), A("m"), A("-o"), opts)), 0);
-		assert_int_equal(cfg.zarr3, good[i].zarr3);
-		assert_int_equal(cfg.v2_keys, good[i].v2_keys);
-		assert_int_equal(cfg.nested, good[i].nested);
-		assert_int_equal(cfg.strict_json, good[i].strict);
-		assert_int_equal(cfg.shard_size, good[i].shard);
+		assert_int_equal(cfg.zarr.zarr3, good[i].zarr3);
+		assert_int_equal(cfg.zarr.v2_keys, good[i].v2_keys);
+		assert_int_equal(cfg.zarr.nested, good[i].nested);
+		assert_int_equal(cfg.zarr.strict_json, good[i].strict);
+		assert_int_equal(cfg.zarr.shard_size, good[i].shard);
 		cfg_release(&cfg);
 	}
 	refused(ARGV(A("x"), A("m"), A("-o"), A("shards,zarr_format=2")),
@@ -232,15 +232,15 @@ static void test_all_options(void **state)
 				    A("-o"), A("open_timeout=5,external_root=/a\\,b,debug"))),
 			 0);
 	assert_true(cfg.foreground && cfg.verbose && cfg.debug);
-	assert_int_equal(cfg.mode, CFG_MODE_NCZARR);
-	assert_int_equal(cfg.filter, CFG_FILTER_NONE);
-	assert_true(cfg.nested && cfg.strict_json);
-	assert_int_equal(cfg.default_chunk_size, 64 << 10);
-	assert_int_equal(cfg.cache_size, 0);
-	assert_int_equal(cfg.index_size, 1 << 20);
-	assert_int_equal(cfg.meta_size, 2 << 20);
-	assert_int_equal(cfg.decode_threads, 3);
-	assert_int_equal(cfg.open_timeout, 5);
+	assert_int_equal(cfg.zarr.mode, CFG_MODE_NCZARR);
+	assert_int_equal(cfg.rules.filter, CFG_FILTER_NONE);
+	assert_true(cfg.zarr.nested && cfg.zarr.strict_json);
+	assert_int_equal(cfg.limits.default_chunk_size, 64 << 10);
+	assert_int_equal(cfg.limits.cache_size, 0);
+	assert_int_equal(cfg.limits.index_size, 1 << 20);
+	assert_int_equal(cfg.limits.meta_size, 2 << 20);
+	assert_int_equal(cfg.limits.decode_threads, 3);
+	assert_int_equal(cfg.limits.open_timeout, 5);
 	assert_string_equal(cfg.external_root, "/a,b");
 	assert_int_equal(cfg.source[0], '/');
 	assert_string_equal(strrchr(cfg.source, '/'), "/x.nc");
@@ -260,11 +260,11 @@ static void test_views(void **state)
 				    A("open_datasets=1"))),
 			 0);
 	assert_int_equal(cfg.view, CFG_VIEW_NC);
-	assert_int_equal(cfg.filter, CFG_FILTER_KEEP);
-	assert_int_equal(cfg.mode, CFG_MODE_ZARR);
+	assert_int_equal(cfg.rules.filter, CFG_FILTER_KEEP);
+	assert_int_equal(cfg.zarr.mode, CFG_MODE_ZARR);
 	assert_true(cfg.hide_bad);
-	assert_int_equal(cfg.image_size, 64 << 10);
-	assert_int_equal(cfg.open_datasets, 1);
+	assert_int_equal(cfg.limits.image_size, 64 << 10);
+	assert_int_equal(cfg.limits.open_datasets, 1);
 	cfg_release(&cfg);
 	assert_int_equal(parse(&cfg, &e, ARGV(A("x"), A("m"), A("-oview=netcdf,show=netcdf"))), 0);
 	assert_true(cfg.view == CFG_VIEW_NC && cfg.forms == CFG_FORMS_NC);
@@ -302,15 +302,15 @@ static void expect_rules(const char *list, enum cfg_filter filter, const char *r
 
 	if (parse(&cfg, &e, argv))
 		fail_msg("'%s': %s", list, e.msg);
-	for (size_t i = 0; i < cfg.n_filter_rules; i++)
+	for (size_t i = 0; i < cfg.rules.filters.n; i++)
 		(void)snprintf(got[0] + strlen(got[0]), 256 - strlen(got[0]), "%s%s",
-			       i ? "/" : "", cfg.filter_rules[i]);
-	for (size_t i = 0; i < cfg.n_quantize_rules; i++)
+			       i ? "/" : "", cfg.rules.filters.v[i]);
+	for (size_t i = 0; i < cfg.rules.quantize.n; i++)
 		(void)snprintf(got[1] + strlen(got[1]), 256 - strlen(got[1]), "%s%s",
-			       i ? "/" : "", cfg.quantize_rules[i]);
+			       i ? "/" : "", cfg.rules.quantize.v[i]);
 	assert_string_equal(got[0], rules);
 	assert_string_equal(got[1], quant);
-	assert_int_equal(cfg.filter, filter);
+	assert_int_equal(cfg.rules.filter, filter);
 	cfg_release(&cfg);
 	free(argv[4]);
 }
@@ -321,7 +321,7 @@ static void expect_count(char *list, size_t n)
 	struct err e;
 
 	assert_int_equal(parse(&cfg, &e, ARGV(A("x"), A("m"), A("-o"), list)), 0);
-	assert_int_equal(cfg.n_filter_rules, n);
+	assert_int_equal(cfg.rules.filters.n, n);
 	cfg_release(&cfg);
 }
 
@@ -378,7 +378,7 @@ static void test_mount_options(void **state)
 				    A("ro,nosuid,dev,suid,x-systemd.automount,_netdev,noexec"),
 				    A("-o"), A("allow_other,max_threads=4,clone_fd"))),
 			 0);
-	expect_texts(cfg.fuse_opts, cfg.n_fuse_opts,
+	expect_texts(cfg.fuse_opts.v, cfg.fuse_opts.n,
 		     "ro\nnoexec\nallow_other\nmax_threads=4\nclone_fd\n"
 		     "default_permissions");
 	cfg_release(&cfg);
@@ -429,20 +429,20 @@ static void test_several(void **state)
 	(void)state;
 	assert_int_equal(parse(&cfg, &e, ARGV(A("info"), A("a.nc"), address, A("/"))), 0);
 	assert_null(cfg.source);
-	expect_texts(cfg.more, cfg.n_more, "a.nc\nhttp://me:secret@h/a.nc\n/");
+	expect_texts(cfg.more.v, cfg.more.n, "a.nc\nhttp://me:secret@h/a.nc\n/");
 	assert_null(strstr(address, "secret"));
 	cfg_release(&cfg);
 	assert_int_equal(parse(&cfg, &e, ARGV(A("info"), A("/a.nc"), A("/no/such"))), 0);
 	assert_string_equal(cfg.source, "/a.nc");
 	assert_string_equal(cfg.info.variable, "/no/such");
-	assert_int_equal(cfg.n_more, 0);
+	assert_int_equal(cfg.more.n, 0);
 	cfg_release(&cfg);
 	assert_int_equal(parse(&cfg, &e, ARGV(A("info"), A("/a"), A("/no/such"), A("/b"))), 0);
 	assert_null(cfg.info.variable);
-	expect_texts(cfg.more, cfg.n_more, "/a\n/no/such\n/b");
+	expect_texts(cfg.more.v, cfg.more.n, "/a\n/no/such\n/b");
 	cfg_release(&cfg);
 	assert_int_equal(parse(&cfg, &e, ARGV(A("check"), A("/a"), A("/no/such"))), 0);
-	expect_texts(cfg.more, cfg.n_more, "/a\n/no/such");
+	expect_texts(cfg.more.v, cfg.more.n, "/a\n/no/such");
 	cfg_release(&cfg);
 }
 
@@ -597,13 +597,13 @@ static void test_long_options(void **state)
 				    A("--requester-pays"))),
 			 0);
 	assert_int_equal(cfg.command, CFG_CONVERT);
-	assert_true(cfg.zarr3 && cfg.requester_pays);
-	assert_int_equal(cfg.shard_size, 64 << 20);
-	assert_int_equal(cfg.default_chunk_size, 64 << 10);
-	expect_texts(cfg.filter_rules, cfg.n_filter_rules, "*,zstd,5");
-	expect_texts(cfg.fuse_opts, cfg.n_fuse_opts,
+	assert_true(cfg.zarr.zarr3 && cfg.remote.requester_pays);
+	assert_int_equal(cfg.zarr.shard_size, 64 << 20);
+	assert_int_equal(cfg.limits.default_chunk_size, 64 << 10);
+	expect_texts(cfg.rules.filters.v, cfg.rules.filters.n, "*,zstd,5");
+	expect_texts(cfg.fuse_opts.v, cfg.fuse_opts.n,
 		     "max_threads=4\nallow_other\ndefault_permissions");
-	assert_string_equal(cfg.state_dir, "/a,b");
+	assert_string_equal(cfg.write.state_dir, "/a,b");
 	assert_string_equal(strrchr(cfg.source, '/'), "/a.nc");
 	assert_string_equal(strrchr(cfg.out, '/'), "/b");
 	cfg_release(&cfg);
@@ -611,13 +611,13 @@ static void test_long_options(void **state)
 			       ARGV(A("x"), A("m"), A("--rw"), A("--shards=1M"),
 				    A("--chunks"), A("time=24,lat=all"), A("--unlimited=a,b"))),
 			 0);
-	assert_true(cfg.rw);
-	assert_int_equal(cfg.shard_size, 1 << 20);
-	expect_texts(cfg.chunk_rules, cfg.n_chunk_rules, "time=24,lat=all");
-	expect_texts(cfg.unlimited, cfg.n_unlimited, "a\nb");
+	assert_true(cfg.write.rw);
+	assert_int_equal(cfg.zarr.shard_size, 1 << 20);
+	expect_texts(cfg.rules.chunks.v, cfg.rules.chunks.n, "time=24,lat=all");
+	expect_texts(cfg.unlimited.v, cfg.unlimited.n, "a\nb");
 	cfg_release(&cfg);
 	assert_int_equal(parse(&cfg, &e, ARGV(A("x"), A("m"), A("--rw=no"))), 0);
-	assert_false(cfg.rw);
+	assert_false(cfg.write.rw);
 	cfg_release(&cfg);
 	refused(ARGV(A("x"), A("m"), A("--zarr-format")), "--zarr-format: needs a value");
 	refused(ARGV(A("x"), A("m"), A("--zarr-format=")), "--zarr-format: needs a value");

@@ -88,12 +88,12 @@ static void test_addresses(void **state)
 	(void)state;
 	none();
 	good(&cfg, ARGV(A("s3://b/a.zarr#mode=zarr"), A("/mnt")));
-	assert_true(cfg.remote);
+	assert_true(cfg.is_remote);
 	assert_string_equal(cfg.source, "s3://b/a.zarr#mode=zarr");
 	assert_string_equal(cfg.shown, "s3://b/a.zarr");
 	cfg_release(&cfg);
 	good(&cfg, ARGV(A("file:///d/a%20b.zarr#mode=zarr"), A("/mnt")));
-	assert_false(cfg.remote);
+	assert_false(cfg.is_remote);
 	assert_string_equal(cfg.source, "/d/a b.zarr");
 	assert_string_equal(cfg.shown, cfg.source);
 	cfg_release(&cfg);
@@ -106,11 +106,11 @@ static void test_addresses(void **state)
 	assert_string_equal(cfg.source, path); /* a path has no fragment */
 	cfg_release(&cfg);
 	good(&cfg, ARGV(A("info"), A("https://h/x.nc")));
-	assert_true(cfg.command == CFG_INFO && cfg.remote);
+	assert_true(cfg.command == CFG_INFO && cfg.is_remote);
 	cfg_release(&cfg);
 	good(&cfg, ARGV(A("recover"), A("s3://b/a"), A("x"), A("s3://b/c")));
-	assert_int_equal(cfg.n_more, 2);
-	assert_string_equal(cfg.more[1], "s3://b/c");
+	assert_int_equal(cfg.more.n, 2);
+	assert_string_equal(cfg.more.v[1], "s3://b/c");
 	cfg_release(&cfg);
 	good(&cfg, ARGV(A("refs"), A("https://h/x.nc")));
 	assert_string_equal(cfg.out, "-");
@@ -119,16 +119,16 @@ static void test_addresses(void **state)
 	assert_string_equal(cfg.out, "/o.json");
 	cfg_release(&cfg);
 	good(&cfg, ARGV(A("s3://b/a#mode=nczarr,s3"), A("/m"), A("-ocreate")));
-	assert_int_equal(cfg.mode, CFG_MODE_NCZARR);
+	assert_int_equal(cfg.zarr.mode, CFG_MODE_NCZARR);
 	cfg_release(&cfg);
 	good(&cfg, ARGV(A("s3://b/a#noxarray"), A("/m"), A("-ocreate")));
-	assert_int_equal(cfg.mode, CFG_MODE_NOXARRAY);
+	assert_int_equal(cfg.zarr.mode, CFG_MODE_NOXARRAY);
 	cfg_release(&cfg);
 	good(&cfg, ARGV(A("s3://b/a#mode=nczarr,s3"), A("/m"), A("-ocreate,mode=zarr")));
-	assert_int_equal(cfg.mode, CFG_MODE_ZARR);
+	assert_int_equal(cfg.zarr.mode, CFG_MODE_ZARR);
 	cfg_release(&cfg);
 	good(&cfg, ARGV(A("s3://b/a#mode=nczarr"), A("/m")));
-	assert_int_equal(cfg.mode,
+	assert_int_equal(cfg.zarr.mode,
 			 CFG_MODE_ZARR); /* the mode describes the source, not the view */
 	cfg_release(&cfg);
 	refused(ARGV(A("http://u:secret@h/x?token=secret"), A("/m"), A("-orw")), "web server");
@@ -174,11 +174,13 @@ static void test_options(void **state)
 	(void)state;
 	none();
 	good(&cfg, ARGV(A("s3://b/a"), A("/mnt")));
-	assert_true(cfg.timeout == 60 && cfg.max_attempts == 6 && cfg.max_connections == 16);
-	assert_true(cfg.remote_cache_size == 128 << 20 && cfg.prefetch_size == 32 << 20);
-	assert_true(cfg.revalidate == 60 && !cfg.cache_dir);
-	assert_false(cfg.anonymous || cfg.insecure || cfg.virtual_hosts ||
-		     cfg.private_redirects);
+	assert_int_equal(cfg.remote.timeout, 60);
+	assert_int_equal(cfg.remote.max_attempts, 6);
+	assert_int_equal(cfg.remote.max_connections, 16);
+	assert_true(cfg.remote.cache_size == 128 << 20 && cfg.remote.prefetch_size == 32 << 20);
+	assert_true(cfg.remote.revalidate == 60 && !cfg.remote.cache_dir);
+	assert_false(cfg.remote.anonymous || cfg.remote.insecure || cfg.remote.virtual_hosts ||
+		     cfg.remote.private_redirects);
 	cfg_release(&cfg);
 	good(&cfg,
 	     ARGV(A("s3://b/a"), A("/mnt"), A("-o"),
@@ -187,21 +189,26 @@ static void test_options(void **state)
 		    "max_attempts=2,max_connections=3,remote_cache_size=2M,prefetch_size=0,"
 		    "revalidate=0,cache_dir=c,"
 		    "ca_file=ca,bearer_file=/b,netrc_file=n")));
-	assert_string_equal(cfg.endpoint, "http://127.0.0.1:9000/");
-	assert_true(cfg.anonymous && cfg.requester_pays && cfg.virtual_hosts && cfg.insecure);
-	assert_true(cfg.timeout == 5 && cfg.max_attempts == 2 && cfg.max_connections == 3);
+	assert_string_equal(cfg.remote.endpoint, "http://127.0.0.1:9000/");
+	assert_true(cfg.remote.anonymous && cfg.remote.requester_pays);
+	assert_true(cfg.remote.virtual_hosts && cfg.remote.insecure);
+	assert_int_equal(cfg.remote.timeout, 5);
+	assert_int_equal(cfg.remote.max_attempts, 2);
+	assert_int_equal(cfg.remote.max_connections, 3);
 	(void)snprintf(path, sizeof(path), "%s/c", g_cwd);
-	assert_string_equal(cfg.cache_dir, path);
-	assert_string_equal(cfg.bearer_file, "/b");
+	assert_string_equal(cfg.remote.cache_dir, path);
+	assert_string_equal(cfg.remote.bearer_file, "/b");
 	(void)snprintf(path, sizeof(path), "%s/n", g_cwd);
-	assert_string_equal(cfg.netrc_file, path);
-	assert_true(cfg.disk_cache_size == (uint64_t)10 << 30 && cfg.cache_size == 64 << 20);
+	assert_string_equal(cfg.remote.netrc_file, path);
+	assert_true(cfg.remote.disk_cache_size == (uint64_t)10 << 30);
+	assert_true(cfg.limits.cache_size == 64 << 20);
 	cfg_release(&cfg);
 	good(&cfg, ARGV(A("s3://b/a"), A("/mnt"), A("-ocache_dir=/c,disk_cache_size=3G")));
-	assert_true(cfg.disk_cache_size == (uint64_t)3 << 30 && cfg.cache_size == 64 << 20);
+	assert_true(cfg.remote.disk_cache_size == (uint64_t)3 << 30);
+	assert_true(cfg.limits.cache_size == 64 << 20);
 	cfg_release(&cfg);
 	good(&cfg, ARGV(A("/a"), A("/mnt"), A("-ocache_size=3G")));
-	assert_true(!cfg.cache_dir && cfg.cache_size == (uint64_t)3 << 30);
+	assert_true(!cfg.remote.cache_dir && cfg.limits.cache_size == (uint64_t)3 << 30);
 	cfg_release(&cfg);
 	refused(ARGV(A("/x"), A("/y"), A("-oendpoint=http://u:secret@h")), "-o endpoint");
 	refused(ARGV(A("/x"), A("/y"), A("-oendpoint=http://h/x")), "-o endpoint");
@@ -229,35 +236,35 @@ static void test_rc(void **state)
 		0644);
 	write_file(g_cwd, ".dodsrc", "AWS.REGION=us-west-2\nHTTP.NETRC=/netrc\n", 0600);
 	good(&cfg, ARGV(A("https://h/d/x.nc"), A("/mnt")));
-	assert_string_equal(cfg.profile, "home");
-	assert_string_equal(cfg.region, "us-west-2"); /* the later file */
-	assert_string_equal(cfg.access_key, "AK");
-	assert_string_equal(cfg.secret_key, "SK");
-	assert_int_equal(cfg.timeout, 7);
-	assert_string_equal(cfg.ca_file, "/yes");
-	assert_string_equal(cfg.netrc_file, "/netrc");
+	assert_string_equal(cfg.remote.profile, "home");
+	assert_string_equal(cfg.remote.region, "us-west-2"); /* the later file */
+	assert_string_equal(cfg.remote.access_key, "AK");
+	assert_string_equal(cfg.remote.secret_key, "SK");
+	assert_int_equal(cfg.remote.timeout, 7);
+	assert_string_equal(cfg.remote.ca_file, "/yes");
+	assert_string_equal(cfg.remote.netrc_file, "/netrc");
 	assert_string_equal(cfg.user, "me"); /* the longer URL */
 	assert_string_equal(cfg.password, "pw");
-	assert_false(cfg.insecure);
+	assert_false(cfg.remote.insecure);
 	cfg_release(&cfg);
 	good(&cfg, ARGV(A("https://h2/x.nc"), A("/mnt"), A("-otimeout=9,profile=mine")));
 	assert_null(cfg.user); /* a password without a server is ignored */
-	assert_null(cfg.ca_file);
-	assert_null(cfg.access_key); /* a profile selects other keys */
-	assert_string_equal(cfg.profile, "mine");
-	assert_int_equal(cfg.timeout, 9);
+	assert_null(cfg.remote.ca_file);
+	assert_null(cfg.remote.access_key); /* a profile selects other keys */
+	assert_string_equal(cfg.remote.profile, "mine");
+	assert_int_equal(cfg.remote.timeout, 9);
 	cfg_release(&cfg);
 	good(&cfg, ARGV(A("http://h/d/x.nc"), A("/mnt")));
 	assert_string_equal(cfg.user, "you"); /* not from the line for https */
 	cfg_release(&cfg);
 	good(&cfg, ARGV(A("https://h/dx/x.nc"), A("/mnt")));
-	assert_null(cfg.ca_file); /* /d is not above /dx */
+	assert_null(cfg.remote.ca_file); /* /d is not above /dx */
 	cfg_release(&cfg);
 	good(&cfg, ARGV(A("http://[::1]/x.nc"), A("/mnt")));
-	assert_string_equal(cfg.profile, "six");
+	assert_string_equal(cfg.remote.profile, "six");
 	cfg_release(&cfg);
 	good(&cfg, ARGV(A("/x.nc"), A("/mnt")));
-	assert_null(cfg.profile); /* not for a local source */
+	assert_null(cfg.remote.profile); /* not for a local source */
 	cfg_release(&cfg);
 }
 
@@ -271,7 +278,7 @@ static void test_rc_files(void **state)
 	none();
 	write_file(g_cwd, ".ncrc", "AWS.PROFILE=evil\n", 0666);
 	good(&cfg, ARGV(A("s3://b/x"), A("/mnt")));
-	assert_null(cfg.profile); /* any user may have written that file */
+	assert_null(cfg.remote.profile); /* any user may have written that file */
 	cfg_release(&cfg);
 	if (geteuid() == 0) {
 		char ncrc[PATH_MAX];
@@ -280,7 +287,7 @@ static void test_rc_files(void **state)
 		write_file(g_cwd, ".ncrc", "AWS.PROFILE=evil\n", 0600);
 		assert_int_equal(chown(ncrc, 65534, 65534), 0);
 		good(&cfg, ARGV(A("s3://b/x"), A("/mnt")));
-		assert_null(cfg.profile); /* another user owns it */
+		assert_null(cfg.remote.profile); /* another user owns it */
 		cfg_release(&cfg);
 		assert_int_equal(unlink(ncrc), 0);
 	}
@@ -289,17 +296,18 @@ static void test_rc_files(void **state)
 	refused(ARGV(A("s3://b/x"), A("/mnt")), "region");
 	assert_int_equal(setenv("NCRCENV_IGNORE", "1", 1), 0);
 	good(&cfg, ARGV(A("s3://b/x"), A("/mnt")));
-	assert_false(cfg.insecure || cfg.unverified);
-	assert_null(cfg.region);
+	assert_false(cfg.remote.insecure || cfg.remote.unverified);
+	assert_null(cfg.remote.region);
 	cfg_release(&cfg);
 	assert_int_equal(unsetenv("NCRCENV_IGNORE"), 0);
 	write_file(g_home, "own", "HTTP.SSL.VALIDATE=0\n", 0644);
 	(void)snprintf(path, sizeof(path), "%s/own", g_home);
 	assert_int_equal(setenv("NCRCENV_RC", path, 1), 0);
 	good(&cfg, ARGV(A("s3://b/x"), A("/mnt")));
-	assert_true(cfg.unverified);
-	assert_false(cfg.insecure); /* netCDF-C's key does not allow passwords over http:// */
-	assert_null(cfg.region);
+	assert_true(cfg.remote.unverified);
+	/* netCDF-C's key does not allow passwords over http:// */
+	assert_false(cfg.remote.insecure);
+	assert_null(cfg.remote.region);
 	cfg_release(&cfg);
 	assert_int_equal(unsetenv("NCRCENV_RC"), 0);
 	assert_int_equal(unlink(path), 0);
