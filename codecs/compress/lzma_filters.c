@@ -7,9 +7,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
-#include "codecs/export/conf_json.h"
+#include <jansson.h>
+
+#include "base/core/str.h"
 
 #define ID_LZMA1 1
 #define LZMA_OPTIONS 8
@@ -49,12 +52,35 @@ static uint32_t n_options(uint32_t id)
 
 /* ---- from a document ---- */
 
+/* lzma_filters_integer - codec_conf.integer of a filter's object. */
+static int lzma_filters_integer(void *arg, const char *member, int64_t *ret)
+{
+	const json_t *v = json_object_get(arg, member);
+	const double real = json_is_real(v) ? json_real_value(v) : NAN;
+	uint64_t n;
+
+	if (!v || json_is_null(v))
+		return -ENOENT;
+	if (json_is_string(v)) {
+		if (str_u64(json_string_value(v), json_string_length(v), INT64_MAX, &n))
+			return -EINVAL;
+		*ret = (int64_t)n;
+	} else if (json_is_integer(v)) {
+		*ret = json_integer_value(v);
+	} else {
+		if (!(fabs(real) <= 0x1p53) || real != trunc(real))
+			return -EINVAL;
+		*ret = (int64_t)real;
+	}
+	return 0;
+}
+
 /* word_of - a member as one parameter; `missing` when there is none. */
-static int word_of(const struct codec_json *j, const char *member, uint32_t missing,
+static int word_of(const struct codec_conf *conf, const char *member, uint32_t missing,
 		   uint32_t *ret, struct err *e)
 {
 	int64_t v;
-	int rc = codec_conf_int(&j->conf, member, missing, &v, e);
+	int rc = codec_conf_int(conf, member, missing, &v, e);
 
 	if (rc)
 		return rc;
@@ -64,11 +90,11 @@ static int word_of(const struct codec_json *j, const char *member, uint32_t miss
 	return 0;
 }
 
-static int lzma_words(const struct codec_json *j, uint32_t *w, struct err *e)
+static int lzma_words(const struct codec_conf *conf, uint32_t *w, struct err *e)
 {
 	lzma_options_lzma o;
 	uint32_t preset = 0;
-	int rc = word_of(j, "preset", LZMA_PRESET_DEFAULT, &preset, e);
+	int rc = word_of(conf, "preset", LZMA_PRESET_DEFAULT, &preset, e);
 
 	if (rc)
 		return rc;
@@ -77,103 +103,47 @@ static int lzma_words(const struct codec_json *j, uint32_t *w, struct err *e)
 			       preset);
 	to_words(&o, w);
 	for (size_t i = 0; !rc && i < LZMA_OPTIONS; i++)
-		rc = word_of(j, names[i], w[i], &w[i], e);
+		rc = word_of(conf, names[i], w[i], &w[i], e);
 	return rc;
 }
 
-/* lzma_filters_id_of - the filter's id; not every JSON reader keeps LZMA1's exactly. */
-static int lzma_filters_id_of(const struct codec_json *j, uint32_t *ret, struct err *e)
+/* lzma_filters_one - the parameters of a filter's object. */
+static int lzma_filters_one(json_t *filter, uint32_t *params, uint32_t *at, struct err *e)
 {
-	for (size_t i = 0; i < j->n; i++)
-		if (strcmp(j->v[i].name, "id") == 0 &&
-		    strcmp(j->v[i].value, "4611686018427387905") == 0) {
-			*ret = ID_LZMA1;
-			return 0;
-		}
-	return word_of(j, "id", 0, ret, e);
+	const struct codec_conf conf = {.arg = filter, .integer = lzma_filters_integer};
+	uint32_t id = ID_LZMA1, *w = params + *at + 1;
+	int64_t v;
+	int rc = codec_conf_int(&conf, "id", 0, &v, e);
+
+	if (!rc && (uint64_t)v != LZMA_FILTER_LZMA1)
+		rc = word_of(&conf, "id", 0, &id, e);
+	if (rc)
+		return rc;
+	if (n_options(id) == 0)
+		return err_set(e, -EOPNOTSUPP, "lzma: filter %" PRIu32 " is not supported", id);
+	if (*at + 1 + n_options(id) > LZMA_PARAMS_MAX)
+		return err_set(e, -EOPNOTSUPP, "lzma: too many filters");
+	params[*at] = id;
+	*at += 1 + n_options(id);
+	if (n_options(id) == LZMA_OPTIONS)
+		return lzma_words(&conf, w, e);
+	return word_of(&conf, id == LZMA_FILTER_DELTA ? "dist" : "start_offset",
+		       id == LZMA_FILTER_DELTA, w, e);
 }
 
-/* lzma_filters_one - parse a filter's object of n bytes. */
-static int lzma_filters_one(const char *text, size_t n, uint32_t *params, uint32_t *at,
-			    struct err *e)
-{
-	struct codec_json *j = alloc_array(1, sizeof(*j));
-	uint32_t id = 0, *w = params + *at + 1;
-	int rc;
-
-	if (!j)
-		return err_nomem(e);
-	rc = codec_json_open(text, n, 2, 1, j, e);
-	rc = rc ? rc : lzma_filters_id_of(j, &id, e);
-	if (!rc && n_options(id) == 0)
-		rc = err_set(e, -EOPNOTSUPP, "lzma: filter %" PRIu32 " is not supported", id);
-	else if (!rc && *at + 1 + n_options(id) > LZMA_PARAMS_MAX)
-		rc = err_set(e, -EOPNOTSUPP, "lzma: too many filters");
-	else if (!rc && n_options(id) == LZMA_OPTIONS)
-		rc = lzma_words(j, w, e);
-	else if (!rc)
-		rc = word_of(j, id == LZMA_FILTER_DELTA ? "dist" : "start_offset",
-			     id == LZMA_FILTER_DELTA, w, e);
-	if (!rc) {
-		params[*at] = id;
-		*at += 1 + n_options(id);
-	}
-	codec_json_close(j);
-	free(j);
-	return rc;
-}
-
-/* object_end - the end of the object at p, in text that is valid JSON. */
-static const char *object_end(const char *p)
-{
-	unsigned int depth = 0;
-	bool quoted = false;
-
-	for (; *p; p++) {
-		if (quoted && *p == '\\' && p[1])
-			p++;
-		else if (*p == '"')
-			quoted = !quoted;
-		else if (!quoted && *p == '{')
-			depth++;
-		else if (!quoted && *p == '}' && --depth == 0)
-			return p + 1;
-	}
-	return p;
-}
-
-/* list_of - the value of the member "filters" of a document; NULL: none. */
-static int list_of(const struct codec_json *j, const char **ret, struct err *e)
-{
-	*ret = NULL;
-	for (size_t i = 0; i < j->n; i++) {
-		const struct codec_json_member *m = &j->v[i];
-
-		if (strcmp(m->name, "filters") != 0 || m->kind == CODEC_JSON_NULL)
-			continue;
-		if (m->kind != CODEC_JSON_OTHER || m->value[0] != '[')
-			return err_set(e, -EBADMSG, "lzma: 'filters' is not a list");
-		*ret = m->value + 1;
-	}
-	return 0;
-}
-
-static int lzma_filters_all_of(const char *list, uint32_t *params, uint32_t *ret_n,
+static int lzma_filters_all_of(const json_t *list, uint32_t *params, uint32_t *ret_n,
 			       struct err *e)
 {
 	uint32_t at = 1, n = 0;
 	int rc = 0;
 
-	for (const char *p = list, *end; !rc; p = end) {
-		p += strspn(p, " \t\r\n,");
-		if (*p != '{')
-			break;
-		end = object_end(p);
-		if (n++ == LZMA_FILTERS_MAX)
-			return err_set(e, -EOPNOTSUPP, "lzma: more than %d filters",
+	if (list && !json_is_array(list) && !json_is_null(list))
+		return err_set(e, -EBADMSG, "lzma: 'filters' is not a list");
+	for (json_t *f; !rc && json_is_object(f = json_array_get(list, n)); n++)
+		rc = n < LZMA_FILTERS_MAX
+			     ? lzma_filters_one(f, params, &at, e)
+			     : err_set(e, -EOPNOTSUPP, "lzma: more than %d filters",
 				       LZMA_FILTERS_MAX);
-		rc = lzma_filters_one(p, (size_t)(end - p), params, &at, e);
-	}
 	params[0] = n;
 	*ret_n = n > 0 ? at : 0;
 	return rc;
@@ -182,23 +152,17 @@ static int lzma_filters_all_of(const char *list, uint32_t *params, uint32_t *ret
 int lzma_filters_from(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
 		      struct err *e)
 {
-	struct codec_json *j;
-	const char *list = NULL;
+	json_error_t error;
+	json_t *v;
 	int rc;
 
 	*ret_n = 0;
 	if (!conf->json)
 		return 0;
-	j = alloc_array(1, sizeof(*j));
-	if (!j)
-		return err_nomem(e);
-	rc = codec_json_open(conf->json, strlen(conf->json), conf->version, conf->elem_size, j,
-			     e);
-	rc = rc ? rc : list_of(j, &list, e);
-	if (!rc && list)
-		rc = lzma_filters_all_of(list, params, ret_n, e);
-	codec_json_close(j);
-	free(j);
+	v = json_loads(conf->json, JSON_REJECT_DUPLICATES, &error);
+	rc = v ? lzma_filters_all_of(json_object_get(v, "filters"), params, ret_n, e)
+	       : err_set(e, -EBADMSG, "lzma: its JSON is not valid: %s", error.text);
+	json_decref(v);
 	return rc;
 }
 
