@@ -44,7 +44,6 @@ struct codec_conf {
 	int (*integer)(void *arg, const char *member, int64_t *ret);
 	int (*real)(void *arg, const char *member, double *ret);
 	int (*text)(void *arg, const char *member, const char **ret);
-	int (*boolean)(void *arg, const char *member, bool *ret);
 	const struct codec_array *array; /* the array that is stored; NULL: not known */
 	const uint64_t *shape;           /* of the array, rank entries; NULL: not known */
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* conf_json.c - parser of one codec's JSON: the object's members, and getters for codecs.
  *
- * Values that are arrays or objects are checked, but only their presence is recorded: no codec with
- * an HDF5 filter has any. Numbers stay strings until a getter converts them. */
+ * Other values than strings and numbers are checked, but only their presence is recorded: no codec
+ * with an HDF5 filter has any. Numbers stay strings until a getter converts them. */
 #include "codecs/export/conf_json.h"
 
 #include "base/core/utf8.h"
@@ -110,28 +110,42 @@ static bool conf_json_number(struct conf_json_text *t)
 	return true;
 }
 
+static const struct codec_json_member *conf_json_find(const struct codec_json *j,
+						      const char *name)
+{
+	for (size_t i = 0; i < j->n; i++)
+		if (strcmp(j->v[i].name, name) == 0)
+			return &j->v[i];
+	return NULL;
+}
+
 static bool conf_json_value(struct conf_json_text *t, struct codec_json_member *ret);
 
-/* conf_json_list - check the rest of an array, or of an object. */
-static bool conf_json_list(struct conf_json_text *t, char end, bool named)
+/* conf_json_list - parse the rest of an array, or of an object, whose members `keep` gets; NULL:
+ * they are only checked. */
+static bool conf_json_list(struct conf_json_text *t, char end, struct codec_json *keep)
 {
-	struct codec_json_member ignored;
-
 	if (++t->depth > DEPTH_MAX)
 		return false;
 	conf_json_blanks(t);
 	if (!conf_json_take(t, end)) {
 		do {
+			struct codec_json_member m = {0};
+
 			conf_json_blanks(t);
-			if (named) {
-				if (!string(t))
-					return false;
+			if (end == '}') {
+				m.name = string(t);
 				conf_json_blanks(t);
-				if (!conf_json_take(t, ':'))
+				if (!m.name || !conf_json_take(t, ':'))
 					return false;
 			}
-			if (!conf_json_value(t, &ignored))
+			if (!conf_json_value(t, &m))
 				return false;
+			if (!keep)
+				continue;
+			if (keep->n == ARRAY_LEN(keep->v) || conf_json_find(keep, m.name))
+				return false;
+			keep->v[keep->n++] = m;
 		} while (conf_json_take(t, ','));
 		if (!conf_json_take(t, end))
 			return false;
@@ -148,63 +162,24 @@ static bool conf_json_value(struct conf_json_text *t, struct codec_json_member *
 
 	conf_json_blanks(t);
 	from = t->p;
+	ret->kind = CODEC_JSON_OTHER;
 	if (t->p < t->end && *t->p == '"') {
 		ret->kind = CODEC_JSON_TEXT;
 		ret->value = string(t);
-		conf_json_blanks(t);
-		return ret->value != NULL;
-	}
-	if (conf_json_word(t, "null")) {
+		good = ret->value != NULL;
+	} else if (conf_json_word(t, "null")) {
 		ret->kind = CODEC_JSON_NULL;
-	} else if (conf_json_word(t, "true") || conf_json_word(t, "false")) {
-		ret->kind = CODEC_JSON_BOOL;
 	} else if (conf_json_take(t, '[')) {
-		ret->kind = CODEC_JSON_OTHER;
-		good = conf_json_list(t, ']', false);
+		good = conf_json_list(t, ']', NULL);
 	} else if (conf_json_take(t, '{')) {
-		ret->kind = CODEC_JSON_OTHER;
-		good = conf_json_list(t, '}', true);
-	} else {
+		good = conf_json_list(t, '}', NULL);
+	} else if (!conf_json_word(t, "true") && !conf_json_word(t, "false")) {
 		ret->kind = CODEC_JSON_NUMBER;
 		good = conf_json_number(t);
+		ret->value = good ? arena_copy(t->arena, from, (size_t)(t->p - from)) : NULL;
 	}
-	if (!good)
-		return false;
-	ret->value = arena_copy(t->arena, from, (size_t)(t->p - from));
 	conf_json_blanks(t);
-	return ret->value != NULL;
-}
-
-static const struct codec_json_member *conf_json_find(const struct codec_json *j,
-						      const char *name)
-{
-	for (size_t i = 0; i < j->n; i++)
-		if (strcmp(j->v[i].name, name) == 0)
-			return &j->v[i];
-	return NULL;
-}
-
-static bool conf_json_members(struct conf_json_text *t, struct codec_json *j)
-{
-	conf_json_blanks(t);
-	if (!conf_json_take(t, '{'))
-		return false;
-	conf_json_blanks(t);
-	if (conf_json_take(t, '}'))
-		return true;
-	do {
-		struct codec_json_member m = {0};
-
-		conf_json_blanks(t);
-		m.name = string(t);
-		conf_json_blanks(t);
-		if (!m.name || !conf_json_take(t, ':') || !conf_json_value(t, &m))
-			return false;
-		if (j->n == ARRAY_LEN(j->v) || conf_json_find(j, m.name))
-			return false;
-		j->v[j->n++] = m;
-	} while (conf_json_take(t, ','));
-	return conf_json_take(t, '}');
+	return good;
 }
 
 /* ---- getters ---- */
@@ -268,16 +243,6 @@ static int conf_json_get_text(void *arg, const char *member, const char **ret)
 	return m->kind == CODEC_JSON_TEXT ? 0 : -EINVAL;
 }
 
-static int conf_json_get_boolean(void *arg, const char *member, bool *ret)
-{
-	const struct codec_json_member *m = conf_json_present(arg, member);
-
-	if (!m)
-		return -ENOENT;
-	*ret = m->value[0] == 't';
-	return m->kind == CODEC_JSON_BOOL ? 0 : -EINVAL;
-}
-
 int codec_json_open(const char *text, size_t n, int version, size_t elem_size,
 		    struct codec_json *ret, struct err *e)
 {
@@ -293,11 +258,11 @@ int codec_json_open(const char *text, size_t n, int version, size_t elem_size,
 					.elem_size = elem_size,
 					.integer = conf_json_get_integer,
 					.real = conf_json_get_real,
-					.text = conf_json_get_text,
-					.boolean = conf_json_get_boolean};
+					.text = conf_json_get_text};
 	if (n > CODEC_JSON_MAX)
 		return err_set(e, -ERANGE, "JSON of %zu bytes exceeds %d", n, CODEC_JSON_MAX);
-	good = conf_json_members(&t, ret);
+	conf_json_blanks(&t);
+	good = conf_json_take(&t, '{') && conf_json_list(&t, '}', ret);
 	if (t.starved || ret->arena.starved)
 		return err_nomem(e);
 	if (!good)

@@ -10,11 +10,10 @@
 #define CODEC_JSON_MEMBERS 64
 #define CODEC_JSON_MAX 65536 /* bytes of the JSON text */
 
-enum codec_json_kind { CODEC_JSON_NULL, CODEC_JSON_BOOL, CODEC_JSON_NUMBER, CODEC_JSON_TEXT,
-		       CODEC_JSON_OTHER }; /* OTHER: an array or an object */
+enum codec_json_kind { CODEC_JSON_NULL, CODEC_JSON_NUMBER, CODEC_JSON_TEXT, CODEC_JSON_OTHER };
 
 struct codec_json_member {
-	const char *name, *value; /* value: the decoded string, else the JSON text */
+	const char *name, *value; /* value: the string, or the number's text */
 	enum codec_json_kind kind;
 };
 

@@ -130,18 +130,6 @@ static int codecs_get_text(void *arg, const char *member, const char **ret)
 	return 0;
 }
 
-static int codecs_get_boolean(void *arg, const char *member, bool *ret)
-{
-	const json_t *v = json_get(arg, member);
-
-	if (json_kind(v) == JSON_IS_NULL)
-		return -ENOENT;
-	if (json_kind(v) != JSON_IS_BOOL)
-		return -EINVAL;
-	*ret = json_is_true(v);
-	return 0;
-}
-
 /* ---- chains ---- */
 
 static enum codec_class codecs_class_of(const struct dtype *t)
@@ -225,8 +213,7 @@ int zr_spec_add(struct arena *a, struct zr_specs *s, const struct codec_ops *ops
 			       .shape = of->shape,
 			       .integer = codecs_get_integer,
 			       .real = codecs_get_real,
-			       .text = codecs_get_text,
-			       .boolean = codecs_get_boolean};
+			       .text = codecs_get_text};
 	uint32_t params[CODEC_PARAMS_MAX] = {0}, n = 0;
 	struct codec_spec *spec = &s->v[s->n];
 	struct err inner = ERR_INIT;

@@ -155,16 +155,6 @@ static inline int fake_text(void *arg, const char *member, const char **ret)
 	return c->value[0] == '#' ? -EINVAL : 0;
 }
 
-static inline int fake_boolean(void *arg, const char *member, bool *ret)
-{
-	struct fake_conf *c = arg;
-
-	if (!fake_find(c, member))
-		return -ENOENT;
-	*ret = strcmp(c->value, "true") == 0;
-	return 0;
-}
-
 /* made - a filter and its parameters. */
 struct made {
 	const struct codec_ops *ops;
@@ -182,8 +172,7 @@ static inline int from_conf(struct made *m, int version, const char *codec, cons
 					.elem_size = elem_size,
 					.integer = fake_integer,
 					.real = fake_real,
-					.text = fake_text,
-					.boolean = fake_boolean};
+					.text = fake_text};
 
 	*m = (struct made){.ops = version == 2 ? codec_find_zarr2(codec, strlen(codec))
 					       : codec_find_zarr3(codec, strlen(codec))};

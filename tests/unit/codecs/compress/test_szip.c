@@ -353,7 +353,6 @@ static int from(const char *text, const struct codec_array *a, const uint64_t *s
 					.integer = fake_integer,
 					.real = fake_real,
 					.text = fake_text,
-					.boolean = fake_boolean,
 					.array = a,
 					.shape = shape};
 	struct err e = ERR_INIT;

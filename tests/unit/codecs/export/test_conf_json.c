@@ -37,7 +37,6 @@ static void test_kinds(void **state)
 	const char *text;
 	int64_t i = 0;
 	double d = 0;
-	bool b = false;
 
 	(void)state;
 	assert_int_equal(c->version, 2);
@@ -59,9 +58,6 @@ static void test_kinds(void **state)
 	assert_int_equal(c->real(c->arg, "g", &d), 0);
 	assert_true(d == 0.25);
 	assert_int_equal(c->real(c->arg, "b", &d), -EINVAL);
-	assert_int_equal(c->boolean(c->arg, "e", &b), 0);
-	assert_true(b);
-	assert_int_equal(c->boolean(c->arg, "a", &b), -EINVAL);
 	assert_int_equal(c->text(c->arg, "f", &text), -EINVAL);
 	assert_int_equal(c->text(c->arg, "i", &text), -EINVAL);
 	close_json(j);

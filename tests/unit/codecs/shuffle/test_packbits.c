@@ -16,8 +16,7 @@ static int opened(struct made *m, const char *text, enum codec_class class, uint
 					.array = size ? &a : NULL,
 					.integer = fake_integer,
 					.real = fake_real,
-					.text = fake_text,
-					.boolean = fake_boolean};
+					.text = fake_text};
 
 	*m = (struct made){.ops = codec_find_zarr3("packbits", 8)};
 	assert_non_null(m->ops);
