@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* checksum.c - four bytes of checksum with the data: crc32c, crc32 and adler32, little-endian.
+/* checksum.c - four bytes of checksum with the data: fletcher32, crc32c, crc32 and adler32,
+ * little-endian.
  *
- * Zarr v3's crc32c always follows the data, so that it is checked in place. numcodecs' codecs have
- * it before the data, except for crc32c; "location" overrides this.
+ * HDF5's fletcher32 and Zarr v3's crc32c always follow the data, so that they are checked in place.
+ * numcodecs' codecs have the sum before the data, except for crc32c; "location" overrides this.
  *
- * Spec: https://zarr-specs.readthedocs.io/en/latest/v3/codecs/crc32c/; RFC 3720 B.4 (crc32c); RFC
- * 1950 (adler32), RFC 1952 (crc32). */
+ * Spec: HDF5 File Format 3.0, IV.A.2.l (filter 3);
+ * https://zarr-specs.readthedocs.io/en/latest/v3/codecs/crc32c/; RFC 3720 B.4 (crc32c); RFC 1950
+ * (adler32), RFC 1952 (crc32). */
 #include "codecs/core/codec_impl.h"
 
 #include <errno.h>
@@ -25,6 +27,8 @@ static uint32_t checksum_sum_of(uint32_t id, const uint8_t *p, size_t n)
 		return libdeflate_crc32(0, n ? p : NULL, n);
 	case CODEC_ADLER32:
 		return libdeflate_adler32(1, n ? p : NULL, n);
+	case CODEC_FLETCHER32:
+		return codec_fletcher32_sum(p, n);
 	default:
 		return codec_crc32c_sum(0, p, n);
 	}
@@ -32,9 +36,11 @@ static uint32_t checksum_sum_of(uint32_t id, const uint8_t *p, size_t n)
 
 static bool at_end(const struct codec_spec *spec)
 {
-	if (spec->h5_id == CODEC_CRC32C || spec->n_params == 0)
-		return spec->h5_id == CODEC_CRC32C || spec->h5_id == CODEC_CRC32C_ZARR2;
-	return spec->params[0] == AT_END;
+	const uint32_t id = spec->h5_id;
+
+	if (id == CODEC_CRC32C || id == CODEC_FLETCHER32)
+		return true;
+	return spec->n_params > 0 ? spec->params[0] == AT_END : id == CODEC_CRC32C_ZARR2;
 }
 
 static void checksum_zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
@@ -74,14 +80,16 @@ static int from_zarr_end(const struct codec_conf *conf, uint32_t *params, uint32
 	return location(conf, "end", params, ret_n, e);
 }
 
-/* checksum_verify - compare the sum of n bytes with the stored one at `sum`. */
+/* checksum_verify - compare the sum of n bytes with the stored one at `sum`. Libraries up to HDF5
+ * 1.6.2 wrote fletcher32 on little-endian machines with the bytes of both halves swapped. */
 static int checksum_verify(uint32_t id, const uint8_t *p, size_t n, const uint8_t *sum,
 			   struct err *e)
 {
 	const struct codec_spec spec = {.h5_id = id, .name = ""};
 	uint32_t got = checksum_sum_of(id, p, n), stored = get_le32(sum);
+	uint32_t halves = (stored & 0xff00ff) << 8 | (stored >> 8 & 0xff00ff);
 
-	if (got == stored)
+	if (got == stored || (id == CODEC_FLETCHER32 && got == halves))
 		return 0;
 	return err_set(e, -EBADMSG,
 		       "%s: checksum mismatch: computed %08" PRIx32
@@ -89,35 +97,52 @@ static int checksum_verify(uint32_t id, const uint8_t *p, size_t n, const uint8_
 		       codec_name(&spec, NULL, 0), got, n, stored);
 }
 
-static int short_of(size_t in_len, struct err *e)
+/* checksum_word - the beginning of messages about a length. */
+static const char *checksum_word(uint32_t id)
 {
-	return err_set(e, -EBADMSG, "checksum: length %zu is less than %d", in_len, SUM);
+	return id == CODEC_FLETCHER32 ? "fletcher32" : "checksum";
 }
 
-static int checksum_check(const struct codec_call *c)
+static int short_of(const struct codec_call *c, uint32_t id)
+{
+	return err_set(c->e, -EBADMSG, "%s: length %zu is less than %d", checksum_word(id),
+		       c->in_len, SUM);
+}
+
+static int checksum_check(const struct codec_call *c, uint32_t id)
 {
 	if (c->in_len < SUM)
-		return short_of(c->in_len, c->e);
+		return short_of(c, id);
 	*c->ret_len = c->in_len - SUM;
-	return checksum_verify(CODEC_CRC32C, c->in, c->in_len - SUM, c->in + c->in_len - SUM,
-			       c->e);
+	return checksum_verify(id, c->in, *c->ret_len, c->in + *c->ret_len, c->e);
+}
+
+static int crc32c_check(const struct codec_call *c)
+{
+	return checksum_check(c, CODEC_CRC32C);
+}
+
+static int fletcher32_check(const struct codec_call *c)
+{
+	return checksum_check(c, CODEC_FLETCHER32);
 }
 
 static int checksum_decode(const struct codec_call *c)
 {
-	const uint8_t *in = c->in;
-	const uint8_t *sum;
+	const uint32_t id = c->spec->h5_id;
+	const bool end = at_end(c->spec);
+	const uint8_t *in;
 	size_t n;
 	int rc;
 
 	if (c->in_len < SUM)
-		return short_of(c->in_len, c->e);
+		return short_of(c, id);
 	n = c->in_len - SUM;
+	in = end ? c->in : c->in + SUM;
 	if (n > c->cap)
-		return err_set(c->e, -ERANGE, "checksum: length %zu exceeds %zu", n, c->cap);
-	sum = at_end(c->spec) ? in + n : in;
-	in += at_end(c->spec) ? 0 : SUM;
-	rc = checksum_verify(c->spec->h5_id, in, n, sum, c->e);
+		return err_set(c->e, -ERANGE, "%s: length %zu exceeds %zu", checksum_word(id),
+			       n, c->cap);
+	rc = checksum_verify(id, in, n, end ? in + n : c->in, c->e);
 	if (rc)
 		return rc;
 	if (n > 0)
@@ -129,11 +154,6 @@ static int checksum_decode(const struct codec_call *c)
 static uint64_t checksum_framed_size(uint64_t n)
 {
 	return codec_plus(n, SUM);
-}
-
-static uint64_t checksum_stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
-{
-	return checksum_framed_size(n);
 }
 
 static void checksum_frame(const struct codec_call *c)
@@ -148,15 +168,33 @@ static void checksum_frame(const struct codec_call *c)
 
 static int checksum_encode(const struct codec_call *c)
 {
-	uint64_t size = checksum_framed_size(c->in_len);
-	struct codec_call framed = *c;
+	return codec_append_frame(c, checksum_framed_size(c->in_len), checksum_frame);
+}
 
-	framed.out = size && size <= SIZE_MAX ? buf_grow(c->to, (size_t)size) : NULL;
-	if (!framed.out)
-		return err_nomem(c->e);
-	checksum_frame(&framed);
+/* fletcher32_prepare - drop all parameters: H5Pset_fletcher32 has none. */
+static int fletcher32_prepare(const struct codec_spec *spec NZ_UNUSED,
+			      const struct codec_array *a NZ_UNUSED, uint32_t *params NZ_UNUSED,
+			      uint32_t *ret_n, struct err *e NZ_UNUSED)
+{
+	*ret_n = 0;
 	return 0;
 }
+
+#define SUM_BYTES                                                                              \
+	.decode = checksum_decode, .framed_size = checksum_framed_size,                        \
+	.frame = checksum_frame, .encode = checksum_encode
+
+const struct codec_ops codec_fletcher32 = {
+	.name = "fletcher32",
+	.h5_id = CODEC_FLETCHER32,
+	.zarr2_id = "fletcher32",
+	.portable = false, /* numcodecs has it from 0.12 on */
+	.h5_stock = true,
+	.trailer = SUM,
+	.prepare = fletcher32_prepare,
+	.check = fletcher32_check,
+	SUM_BYTES,
+};
 
 const struct codec_ops codec_crc32c = {
 	.name = "crc32c",
@@ -164,12 +202,8 @@ const struct codec_ops codec_crc32c = {
 	.zarr3_name = "crc32c",
 	.zarr3_stock = true,
 	.trailer = SUM,
-	.stored_max = checksum_stored_max,
-	.decode = checksum_decode,
-	.check = checksum_check,
-	.framed_size = checksum_framed_size,
-	.frame = checksum_frame,
-	.encode = checksum_encode,
+	.check = crc32c_check,
+	SUM_BYTES,
 };
 
 #define NUMCODECS_SUM(variable, text, id, from)                                                \
@@ -179,11 +213,7 @@ const struct codec_ops codec_crc32c = {
 		.zarr2_id = (text),                                                            \
 		.zarr2_params = checksum_zarr2_params,                                         \
 		.from_zarr = (from),                                                           \
-		.stored_max = checksum_stored_max,                                             \
-		.decode = checksum_decode,                                                     \
-		.framed_size = checksum_framed_size,                                           \
-		.frame = checksum_frame,                                                       \
-		.encode = checksum_encode,                                                     \
+		SUM_BYTES,                                                                     \
 	}
 
 NUMCODECS_SUM(codec_crc32c_zarr2, "crc32c", CODEC_CRC32C_ZARR2, from_zarr_end);

@@ -362,10 +362,8 @@ static int working(uint32_t mask, uint32_t block, const struct codec_array *a, u
 	return 0;
 }
 
-/* szip_prepared - the working parameters, from those of a user or of a file, for scanlines of a
- * chunk or an array. */
-static int szip_prepared(const struct codec_spec *spec, const struct codec_array *a,
-			 const uint64_t *lens, uint32_t *params, struct err *e)
+int codec_szip_in_zarr(const struct codec_spec *spec, const struct codec_array *a,
+		       const uint64_t *shape, uint32_t params[4], struct err *e)
 {
 	if (spec->n_params <= P_BLOCK)
 		return err_set(e, -EINVAL,
@@ -375,20 +373,14 @@ static int szip_prepared(const struct codec_spec *spec, const struct codec_array
 	if (a->class == CODEC_OTHER)
 		return err_set(e, -EOPNOTSUPP, "szip: elements are not numbers");
 	return working(spec->params[P_MASK], spec->params[P_BLOCK], a,
-		       a->rank ? lens[a->rank - 1] : 0, -EINVAL, params, e);
+		       a->rank ? shape[a->rank - 1] : 0, -EINVAL, params, e);
 }
 
 static int szip_prepare(const struct codec_spec *spec, const struct codec_array *a,
 			uint32_t *params, uint32_t *ret_n, struct err *e)
 {
 	*ret_n = P_N;
-	return szip_prepared(spec, a, a->chunk, params, e);
-}
-
-int codec_szip_in_zarr(const struct codec_spec *spec, const struct codec_array *a,
-		       const uint64_t *shape, uint32_t params[4], struct err *e)
-{
-	return szip_prepared(spec, a, shape, params, e);
+	return codec_szip_in_zarr(spec, a, a->chunk, params, e);
 }
 
 /* szip_zarr2_params - netCDF-C reads the first two. */

@@ -135,7 +135,8 @@ struct codec_ops {
 	int (*prepare)(const struct codec_spec *spec, const struct codec_array *a,
 		       uint32_t *params, uint32_t *ret_n, struct err *e);
 
-	/* stored_max - the most bytes that encoding n bytes can give; 0 on overflow. NULL: n. */
+	/* stored_max - the most bytes that encoding n bytes can give; 0 on overflow. NULL: as
+	 * framed_size; n if that is NULL, too. */
 	uint64_t (*stored_max)(const struct codec_spec *spec, uint64_t n);
 
 	/* decode - undo the filter. Returns 0; -EBADMSG when the input is damaged; -ERANGE when the

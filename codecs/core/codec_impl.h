@@ -178,6 +178,13 @@ int codec_effort_prepare(const struct codec_effort *f, const struct codec_spec *
 int codec_copy(const struct codec_call *c, size_t n, const char *name) NZ_MUST_USE;
 int codec_append(const struct codec_call *c) NZ_MUST_USE;
 
+/* codec_append_frame - encode to the framed form, of `size` bytes; 0: the size overflowed. */
+int codec_append_frame(const struct codec_call *c, uint64_t size,
+		       void (*frame)(const struct codec_call *c)) NZ_MUST_USE;
+
+/* codec_fletcher32_sum - HDF5's checksum of n bytes. */
+uint32_t codec_fletcher32_sum(const uint8_t *p, size_t n);
+
 /* codec_identity_* - check, decode, framed_size and frame of filters that store elements
  * unchanged. */
 int codec_identity_check(const struct codec_call *c);

@@ -136,6 +136,18 @@ int codec_append(const struct codec_call *c)
 	return buf_ok(c->to) ? 0 : err_nomem(c->e);
 }
 
+int codec_append_frame(const struct codec_call *c, uint64_t size,
+		       void (*frame)(const struct codec_call *c))
+{
+	struct codec_call framed = *c;
+
+	framed.out = size && size <= SIZE_MAX ? buf_grow(c->to, (size_t)size) : NULL;
+	if (!framed.out)
+		return err_nomem(c->e);
+	frame(&framed);
+	return 0;
+}
+
 int codec_identity_decode(const struct codec_call *c)
 {
 	if (c->in_len > c->cap)

@@ -56,10 +56,11 @@ static int caps_of(const struct codec_chain *chain, const struct codec_ops *cons
 
 	for (uint32_t i = 0; i < chain->n; i++) {
 		ret[i] = (size_t)cap;
-		if (skipped(mask, i) || !ops[i]->stored_max)
+		if (skipped(mask, i) || (!ops[i]->stored_max && !ops[i]->framed_size))
 			continue;
-		cap = ops[i]->stored_max(&chain->specs[i],
-					 cap ? cap : 1); /* empty input has output, too */
+		cap = cap ? cap : 1; /* empty input has output, too */
+		cap = ops[i]->stored_max ? ops[i]->stored_max(&chain->specs[i], cap)
+					 : ops[i]->framed_size(cap);
 		if (cap == 0 || cap > SIZE_MAX)
 			return err_set(e, -EBADMSG, "chunk length %zu is too large", out_len);
 	}
@@ -86,96 +87,83 @@ static int pipeline_step(const struct codec_ops *ops, struct codec_call *c, size
 	}
 }
 
-static int decode_steps(const struct codec_chain *chain, const struct codec_ops *const *ops,
-			uint32_t mask, const size_t *caps, struct codec_call *c, uint8_t *out,
-			size_t out_len)
+/* decode_steps - undo the filters of a chain. The last one writes to out, out_len bytes; NULL: to
+ * scratch memory, at most out_len bytes. The result is at c->in. */
+static int decode_steps(const struct codec_chain *chain, uint32_t mask, struct codec_call *c,
+			uint8_t *out, size_t out_len)
 {
+	const struct codec_ops *ops[CODEC_CHAIN_MAX];
+	size_t caps[CODEC_CHAIN_MAX];
 	uint32_t todo = 0;
 	unsigned int turn = 0;
-	int rc = 0;
+	int rc = find_all(chain, mask, ops, c->e);
 
-	for (uint32_t i = 0; i < chain->n; i++)
+	rc = rc ? rc : caps_of(chain, ops, mask, out_len, caps, c->e);
+	for (uint32_t i = 0; !rc && i < chain->n; i++)
 		todo += !skipped(mask, i);
 
-	for (uint32_t i = chain->n; i-- > 0;) {
+	for (uint32_t i = chain->n; !rc && i-- > 0;) {
 		if (skipped(mask, i))
 			continue;
 		todo--;
 		c->spec = &chain->specs[i];
 		if (ops[i]->check) {
 			rc = ops[i]->check(c);
-		} else if (todo > 0) {
-			rc = pipeline_step(ops[i], c,
-					   ROOM_MIN + codec_times(out_len / 2, GROWTH), caps[i],
-					   turn);
-			c->in = c->out;
-			turn = !turn;
-		} else {
+		} else if (out && todo == 0) {
 			c->out = out;
 			c->cap = out_len;
 			rc = undo(ops[i], c);
 			c->in = out;
+		} else {
+			size_t guess = codec_times(out ? out_len / 2 : c->in_len, GROWTH);
+
+			rc = pipeline_step(ops[i], c, ROOM_MIN + guess, caps[i], turn);
+			c->in = c->out;
+			turn = !turn;
 		}
-		if (rc == -ERANGE && c->e) /* it gave more than its array can have stored */
-			c->e->code = -EBADMSG;
-		if (rc)
-			return rc == -ERANGE ? -EBADMSG : rc;
 		c->in_len = *c->ret_len;
 	}
-
-	if (c->in_len != out_len)
-		return err_set(c->e, -EBADMSG, "the chunk decodes to %zu bytes, expected %zu",
-			       c->in_len, out_len);
-	if (c->in != out && out_len > 0)
-		memcpy(out, c->in, out_len);
-	return 0;
+	return rc;
 }
 
 int codec_chain_decode(const struct codec_chain *chain, uint32_t mask, size_t elem_size,
 		       const uint8_t *in, size_t in_len, uint8_t *out, size_t out_len,
 		       struct codec_scratch *scratch, struct err *e)
 {
-	const struct codec_ops *ops[CODEC_CHAIN_MAX];
-	size_t caps[CODEC_CHAIN_MAX], got = 0;
+	size_t got = 0;
 	struct codec_call c = {.scratch = scratch,
 			       .elem_size = elem_size,
 			       .in = in,
 			       .in_len = in_len,
 			       .ret_len = &got,
 			       .e = e};
-	int rc = find_all(chain, mask, ops, e);
+	int rc = decode_steps(chain, mask, &c, out, out_len);
 
-	rc = rc ? rc : caps_of(chain, ops, mask, out_len, caps, e);
-	return rc ? rc : decode_steps(chain, ops, mask, caps, &c, out, out_len);
+	if (rc == -ERANGE && e) /* it gave more than its array can have stored */
+		e->code = -EBADMSG;
+	if (rc)
+		return rc == -ERANGE ? -EBADMSG : rc;
+	if (c.in_len != out_len)
+		return err_set(e, -EBADMSG, "the chunk decodes to %zu bytes, expected %zu",
+			       c.in_len, out_len);
+	if (c.in != out && out_len > 0)
+		memcpy(out, c.in, out_len);
+	return 0;
 }
 
 int codec_chain_decode_any(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,
 			   size_t in_len, size_t max, struct codec_scratch *scratch,
 			   const uint8_t **ret, size_t *ret_len, struct err *e)
 {
-	const struct codec_ops *ops[CODEC_CHAIN_MAX];
-	size_t caps[CODEC_CHAIN_MAX], got = 0;
+	size_t got = 0;
 	struct codec_call c = {.scratch = scratch,
 			       .elem_size = elem_size,
 			       .in = in,
 			       .in_len = in_len,
 			       .ret_len = &got,
 			       .e = e};
-	unsigned int turn = 0;
-	int rc = find_all(chain, 0, ops, e);
+	int rc = decode_steps(chain, 0, &c, NULL, max);
 
-	rc = rc ? rc : caps_of(chain, ops, 0, max, caps, e);
-	for (uint32_t i = chain->n; !rc && i-- > 0; c.in_len = got) {
-		c.spec = &chain->specs[i];
-		if (ops[i]->check) {
-			rc = ops[i]->check(&c);
-			continue;
-		}
-		rc = pipeline_step(ops[i], &c, ROOM_MIN + codec_times(c.in_len, GROWTH),
-				   caps[i], turn);
-		c.in = c.out;
-		turn = !turn;
-	}
 	if (rc)
 		return rc;
 	if (c.in_len > max)

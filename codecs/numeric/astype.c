@@ -9,58 +9,51 @@
 #include <errno.h>
 #include <math.h>
 
-enum { P_DTYPE, P_ASTYPE, P_DIGITS };
+enum { P_DIGITS = NUM_ASTYPE + 1 };
 
 static void astype_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
 			  struct buf *json)
 {
-	num_put_member(json, "encode_dtype", num_of(spec, P_ASTYPE));
-	num_put_member(json, "decode_dtype", num_of(spec, P_DTYPE));
+	num_put_member(json, "encode_dtype", num_of(spec, NUM_ASTYPE));
+	num_put_member(json, "decode_dtype", num_of(spec, NUM_DTYPE));
 }
 
 static int astype_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
 			    struct err *e)
 {
-	int rc = num_from_conf(conf, "decode_dtype", 0, &params[P_DTYPE], e);
+	int rc = num_from_conf(conf, "decode_dtype", 0, &params[NUM_DTYPE], e);
 
-	*ret_n = P_ASTYPE + 1;
-	return rc ? rc : num_from_conf(conf, "encode_dtype", 0, &params[P_ASTYPE], e);
+	*ret_n = NUM_ASTYPE + 1;
+	return rc ? rc : num_from_conf(conf, "encode_dtype", 0, &params[NUM_ASTYPE], e);
 }
 
 static void quantize_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
 			    struct buf *json)
 {
 	buf_printf(json, ", \"digits\": %d", (int)codec_level(spec, P_DIGITS, -400, 400, 0));
-	num_put_member(json, "dtype", num_of(spec, P_DTYPE));
-	num_put_member(json, "astype", num_of(spec, P_ASTYPE));
+	num_put_pair(json, spec);
 }
 
 static int quantize_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
 			      struct err *e)
 {
 	struct codec_spec spec = {.n_params = 2, .params = params};
-	int rc = num_from_conf(conf, "dtype", 0, &params[P_DTYPE], e);
+	int rc = num_pair_from_conf(conf, params, e);
 
-	rc = rc ? rc : num_from_conf(conf, "astype", params[P_DTYPE], &params[P_ASTYPE], e);
 	rc = rc ? rc : codec_conf_level(conf, "digits", -400, 400, 0, &params[P_DIGITS], e);
 	if (rc)
 		return rc;
-	if (num_of(&spec, P_DTYPE).kind != NUM_FLOAT ||
-	    num_of(&spec, P_ASTYPE).kind != NUM_FLOAT)
+	if (num_of(&spec, NUM_DTYPE).kind != NUM_FLOAT ||
+	    num_of(&spec, NUM_ASTYPE).kind != NUM_FLOAT)
 		return err_set(e, -EBADMSG,
 			       "quantize: the elements are not floating-point numbers");
 	*ret_n = P_DIGITS + 1;
 	return 0;
 }
 
-static uint64_t astype_stored_max(const struct codec_spec *spec, uint64_t n)
-{
-	return num_stored_max(num_of(spec, P_DTYPE), num_of(spec, P_ASTYPE), n);
-}
-
 static int astype_decode(const struct codec_call *c)
 {
-	struct num_type dec = num_of(c->spec, P_DTYPE), enc = num_of(c->spec, P_ASTYPE);
+	struct num_type dec = num_of(c->spec, NUM_DTYPE), enc = num_of(c->spec, NUM_ASTYPE);
 	size_t n;
 	int rc = num_count("astype", enc, dec, c, &n);
 
@@ -73,7 +66,7 @@ static int astype_decode(const struct codec_call *c)
 
 static int astype_encode(const struct codec_call *c)
 {
-	struct num_type dec = num_of(c->spec, P_DTYPE), enc = num_of(c->spec, P_ASTYPE);
+	struct num_type dec = num_of(c->spec, NUM_DTYPE), enc = num_of(c->spec, NUM_ASTYPE);
 	size_t count = 0;
 	uint8_t *p = NULL;
 	int rc = num_room("astype", dec, enc, c, &count, &p);
@@ -103,7 +96,7 @@ static double scale_of(int32_t digits)
 static int quantize_encode(const struct codec_call *c)
 {
 	const uint8_t *in = c->in;
-	struct num_type dec = num_of(c->spec, P_DTYPE), enc = num_of(c->spec, P_ASTYPE);
+	struct num_type dec = num_of(c->spec, NUM_DTYPE), enc = num_of(c->spec, NUM_ASTYPE);
 	int32_t digits = codec_level(c->spec, P_DIGITS, -400, 400, 0);
 	double scale = scale_of(digits), v[NUM_BLOCK];
 	uint32_t size = num_wider(dec.size, scale);
@@ -133,30 +126,30 @@ static int quantize_encode(const struct codec_call *c)
 static int astype_prepare(const struct codec_spec *spec, const struct codec_array *a,
 			  uint32_t *params, uint32_t *ret_n, struct err *e)
 {
-	int rc = num_of_array("astype", a, &params[P_DTYPE], e);
+	int rc = num_of_array("astype", a, &params[NUM_DTYPE], e);
 
 	if (!rc && spec->n_params < 1)
 		return err_set(e, -EINVAL, "astype needs a parameter: the data type to store");
-	*ret_n = P_ASTYPE + 1;
-	return rc ? rc : num_of_user(spec, 0, params[P_DTYPE], &params[P_ASTYPE], e);
+	*ret_n = NUM_ASTYPE + 1;
+	return rc ? rc : num_of_user(spec, 0, params[NUM_DTYPE], &params[NUM_ASTYPE], e);
 }
 
 /* quantize_prepare - users give digits and the stored type. */
 static int quantize_prepare(const struct codec_spec *spec, const struct codec_array *a,
 			    uint32_t *params, uint32_t *ret_n, struct err *e)
 {
-	struct codec_spec made = {.n_params = P_ASTYPE + 1, .params = params};
+	struct codec_spec made = {.n_params = NUM_ASTYPE + 1, .params = params};
 	int rc;
 
 	if (spec->n_params < 1 || scale_of((int32_t)spec->params[0]) == 0)
 		return err_set(e, -EINVAL, "quantize needs a parameter: the number of digits");
-	rc = num_of_array("quantize", a, &params[P_DTYPE], e);
-	rc = rc ? rc : num_of_user(spec, 1, params[P_DTYPE], &params[P_ASTYPE], e);
+	rc = num_of_array("quantize", a, &params[NUM_DTYPE], e);
+	rc = rc ? rc : num_of_user(spec, 1, params[NUM_DTYPE], &params[NUM_ASTYPE], e);
 	if (rc)
 		return rc;
 	if (a->class != CODEC_FLOAT)
 		return err_set(e, -EOPNOTSUPP, "quantize is for floating-point numbers only");
-	if (num_of(&made, P_ASTYPE).kind != NUM_FLOAT)
+	if (num_of(&made, NUM_ASTYPE).kind != NUM_FLOAT)
 		return err_set(e, -EINVAL, "quantize can store floating-point types only");
 	params[P_DIGITS] = spec->params[0];
 	*ret_n = P_DIGITS + 1;
@@ -172,7 +165,7 @@ const struct codec_ops codec_astype = {
 	.from_zarr = astype_from_zarr,
 	.lossy = true,
 	.prepare = astype_prepare,
-	.stored_max = astype_stored_max,
+	.stored_max = num_stored_max,
 	.decode = astype_decode,
 	.encode = astype_encode,
 };
@@ -186,7 +179,7 @@ const struct codec_ops codec_quantize_zarr2 = {
 	.from_zarr = quantize_from_zarr,
 	.lossy = true,
 	.prepare = quantize_prepare,
-	.stored_max = astype_stored_max,
+	.stored_max = num_stored_max,
 	.decode = astype_decode,
 	.encode = quantize_encode,
 };

@@ -11,33 +11,26 @@
 #include <errno.h>
 #include <inttypes.h>
 
-enum { P_DTYPE, P_ASTYPE, P_N };
+enum { P_N = NUM_ASTYPE + 1 };
 
 static void delta_zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
 			       struct buf *json)
 {
-	num_put_member(json, "dtype", num_of(spec, P_DTYPE));
-	num_put_member(json, "astype", num_of(spec, P_ASTYPE));
+	num_put_pair(json, spec);
 }
 
 static int delta_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
 			   struct err *e)
 {
 	struct codec_spec spec = {.n_params = P_N, .params = params};
-	int rc = num_from_conf(conf, "dtype", 0, &params[P_DTYPE], e);
+	int rc = num_pair_from_conf(conf, params, e);
 
-	rc = rc ? rc : num_from_conf(conf, "astype", params[P_DTYPE], &params[P_ASTYPE], e);
 	if (rc)
 		return rc;
-	if (num_of(&spec, P_DTYPE).kind == NUM_BOOL || num_of(&spec, P_ASTYPE).kind == NUM_BOOL)
+	if (num_of(&spec, NUM_DTYPE).kind == NUM_BOOL || num_of(&spec, NUM_ASTYPE).kind == NUM_BOOL)
 		return err_set(e, -EOPNOTSUPP, "delta: booleans are not supported");
 	*ret_n = P_N;
 	return 0;
-}
-
-static uint64_t delta_stored_max(const struct codec_spec *spec, uint64_t n)
-{
-	return num_stored_max(num_of(spec, P_DTYPE), num_of(spec, P_ASTYPE), n);
 }
 
 /* delta_float_for - bytes of the float that holds all numbers of a type, in numpy. */
@@ -89,7 +82,7 @@ static void sum_reals(struct num_type enc, struct num_type dec, uint32_t size,
 
 static int delta_decode(const struct codec_call *c)
 {
-	struct num_type dec = num_of(c->spec, P_DTYPE), enc = num_of(c->spec, P_ASTYPE);
+	struct num_type dec = num_of(c->spec, NUM_DTYPE), enc = num_of(c->spec, NUM_ASTYPE);
 	uint32_t size = sum_size(enc, dec);
 	size_t n;
 	int rc = num_count("delta", enc, dec, c, &n);
@@ -169,7 +162,7 @@ static void differences(struct num_type dec, struct num_type enc, const uint8_t 
 
 static int delta_encode(const struct codec_call *c)
 {
-	struct num_type dec = num_of(c->spec, P_DTYPE), enc = num_of(c->spec, P_ASTYPE);
+	struct num_type dec = num_of(c->spec, NUM_DTYPE), enc = num_of(c->spec, NUM_ASTYPE);
 	size_t at = c->to->len, count = 0;
 	uint8_t *p = NULL;
 	int rc = num_room("delta", dec, enc, c, &count, &p);
@@ -188,10 +181,10 @@ static int delta_encode(const struct codec_call *c)
 static int delta_prepare(const struct codec_spec *spec, const struct codec_array *a,
 			 uint32_t *params, uint32_t *ret_n, struct err *e)
 {
-	int rc = num_of_array("delta", a, &params[P_DTYPE], e);
+	int rc = num_of_array("delta", a, &params[NUM_DTYPE], e);
 
 	*ret_n = P_N;
-	return rc ? rc : num_of_user(spec, 0, params[P_DTYPE], &params[P_ASTYPE], e);
+	return rc ? rc : num_of_user(spec, 0, params[NUM_DTYPE], &params[NUM_ASTYPE], e);
 }
 
 const struct codec_ops codec_delta = {
@@ -202,7 +195,7 @@ const struct codec_ops codec_delta = {
 	.zarr2_params = delta_zarr2_params,
 	.from_zarr = delta_from_zarr,
 	.prepare = delta_prepare,
-	.stored_max = delta_stored_max,
+	.stored_max = num_stored_max,
 	.decode = delta_decode,
 	.encode = delta_encode,
 };

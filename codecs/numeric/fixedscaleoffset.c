@@ -16,7 +16,7 @@
 #include "base/core/half.h"
 #include "base/core/str.h"
 
-enum { P_DTYPE, P_ASTYPE, P_OFFSET, P_SCALE = P_OFFSET + 2, P_N = P_SCALE + 2 };
+enum { P_OFFSET = NUM_ASTYPE + 1, P_SCALE = P_OFFSET + 2, P_N = P_SCALE + 2 };
 
 static double real_at(const struct codec_spec *spec, uint32_t i)
 {
@@ -32,8 +32,7 @@ static void fixedscaleoffset_zarr2_params(const struct codec_spec *spec,
 	str_put_double(json, real_at(spec, P_SCALE));
 	buf_puts(json, ", \"offset\": ");
 	str_put_double(json, real_at(spec, P_OFFSET));
-	num_put_member(json, "dtype", num_of(spec, P_DTYPE));
-	num_put_member(json, "astype", num_of(spec, P_ASTYPE));
+	num_put_pair(json, spec);
 }
 
 /* real_from - a required member, as two parameters. */
@@ -57,18 +56,12 @@ static int real_from(const struct codec_conf *conf, const char *member, uint32_t
 static int fixedscaleoffset_from_zarr(const struct codec_conf *conf, uint32_t *params,
 				      uint32_t *ret_n, struct err *e)
 {
-	int rc = num_from_conf(conf, "dtype", 0, &params[P_DTYPE], e);
+	int rc = num_pair_from_conf(conf, params, e);
 
-	rc = rc ? rc : num_from_conf(conf, "astype", params[P_DTYPE], &params[P_ASTYPE], e);
 	rc = rc ? rc : real_from(conf, "offset", &params[P_OFFSET], e);
 	rc = rc ? rc : real_from(conf, "scale", &params[P_SCALE], e);
 	*ret_n = P_N;
 	return rc;
-}
-
-static uint64_t fixedscaleoffset_stored_max(const struct codec_spec *spec, uint64_t n)
-{
-	return num_stored_max(num_of(spec, P_DTYPE), num_of(spec, P_ASTYPE), n);
 }
 
 /* fixedscaleoffset_computed - the two numbers of one direction, in the order of their use, and the
@@ -95,7 +88,7 @@ static int fixedscaleoffset_decode(const struct codec_call *c)
 {
 	const uint8_t *in = c->in;
 	uint8_t *out = c->out;
-	struct num_type dec = num_of(c->spec, P_DTYPE), enc = num_of(c->spec, P_ASTYPE);
+	struct num_type dec = num_of(c->spec, NUM_DTYPE), enc = num_of(c->spec, NUM_ASTYPE);
 	struct computed step = fixedscaleoffset_computed(c->spec, enc, P_SCALE, P_OFFSET);
 	double v[NUM_BLOCK];
 	size_t n;
@@ -117,7 +110,7 @@ static int fixedscaleoffset_decode(const struct codec_call *c)
 static int fixedscaleoffset_encode(const struct codec_call *c)
 {
 	const uint8_t *in = c->in;
-	struct num_type dec = num_of(c->spec, P_DTYPE), enc = num_of(c->spec, P_ASTYPE);
+	struct num_type dec = num_of(c->spec, NUM_DTYPE), enc = num_of(c->spec, NUM_ASTYPE);
 	struct computed step = fixedscaleoffset_computed(c->spec, dec, P_OFFSET, P_SCALE);
 	double v[NUM_BLOCK];
 	size_t count = 0;
@@ -150,8 +143,8 @@ static int fixedscaleoffset_prepare(const struct codec_spec *spec, const struct 
 		return err_set(e, -EINVAL,
 			       "fixedscaleoffset needs two parameters, offset and scale, as "
 			       "doubles: fixedscaleoffset,0d,10d");
-	rc = num_of_array("fixedscaleoffset", a, &params[P_DTYPE], e);
-	rc = rc ? rc : num_of_user(spec, n, params[P_DTYPE], &params[P_ASTYPE], e);
+	rc = num_of_array("fixedscaleoffset", a, &params[NUM_DTYPE], e);
+	rc = rc ? rc : num_of_user(spec, n, params[NUM_DTYPE], &params[NUM_ASTYPE], e);
 	if (rc)
 		return rc;
 	memcpy(params + P_OFFSET, spec->params, n * sizeof(*params));
@@ -170,7 +163,7 @@ const struct codec_ops codec_fixedscaleoffset = {
 	.from_zarr = fixedscaleoffset_from_zarr,
 	.lossy = true,
 	.prepare = fixedscaleoffset_prepare,
-	.stored_max = fixedscaleoffset_stored_max,
+	.stored_max = num_stored_max,
 	.decode = fixedscaleoffset_decode,
 	.encode = fixedscaleoffset_encode,
 };

@@ -90,31 +90,25 @@ int num_of_array(const char *name, const struct codec_array *a, uint32_t *ret, s
 int num_of_user(const struct codec_spec *spec, uint32_t i, uint32_t own, uint32_t *ret,
 		struct err *e)
 {
-	static const struct {
-		int32_t number;
-		enum num_kind kind;
-		uint32_t size;
-	} types[] = {{1, NUM_UINT, 1},   {2, NUM_UINT, 2},  {4, NUM_UINT, 4},
-		     {8, NUM_UINT, 8},   {-1, NUM_INT, 1},  {-2, NUM_INT, 2},
-		     {-4, NUM_INT, 4},   {-8, NUM_INT, 8},  {16, NUM_FLOAT, 2},
-		     {32, NUM_FLOAT, 4}, {64, NUM_FLOAT, 8}};
-	bool big = (own & PACK_BIG) != 0;
+	const int32_t v = spec->n_params > i ? (int32_t)spec->params[i] : 0;
+	struct num_type t = {NUM_UINT, (uint32_t)v, false};
 
 	*ret = own;
 	if (spec->n_params <= i)
 		return 0;
-	for (size_t k = 0; k < ARRAY_LEN(types); k++) {
-		struct num_type t = {types[k].kind, types[k].size, big && types[k].size > 1};
-
-		if (types[k].number != (int32_t)spec->params[i])
-			continue;
+	if (v < 0)
+		t = (struct num_type){NUM_INT, -(uint32_t)v, false};
+	else if (v > 8 && v % 8 == 0)
+		t = (struct num_type){NUM_FLOAT, (uint32_t)v / 8, false};
+	t.big = (own & PACK_BIG) && t.size > 1;
+	if (num_exists(t)) {
 		*ret = num_pack(t);
 		return 0;
 	}
 	return err_set(e, -EINVAL,
 		       "%d is not a type to store: write 1, 2, 4 or 8 (bytes) for unsigned and "
 		       "-1, -2, -4 or -8 for signed integers; 16, 32 or 64 (bits) for floats",
-		       (int)(int32_t)spec->params[i]);
+		       (int)v);
 }
 
 void num_put_member(struct buf *json, const char *member, struct num_type t)
@@ -126,10 +120,25 @@ void num_put_member(struct buf *json, const char *member, struct num_type t)
 		   (int)t.kind, (unsigned int)t.size);
 }
 
+int num_pair_from_conf(const struct codec_conf *conf, uint32_t *params, struct err *e)
+{
+	int rc = num_from_conf(conf, "dtype", 0, &params[NUM_DTYPE], e);
+
+	return rc ? rc
+		  : num_from_conf(conf, "astype", params[NUM_DTYPE], &params[NUM_ASTYPE], e);
+}
+
+void num_put_pair(struct buf *json, const struct codec_spec *spec)
+{
+	num_put_member(json, "dtype", num_of(spec, NUM_DTYPE));
+	num_put_member(json, "astype", num_of(spec, NUM_ASTYPE));
+}
+
 /* ---- counts ---- */
 
-uint64_t num_stored_max(struct num_type from, struct num_type to, uint64_t n)
+uint64_t num_stored_max(const struct codec_spec *spec, uint64_t n)
 {
+	struct num_type from = num_of(spec, NUM_DTYPE), to = num_of(spec, NUM_ASTYPE);
 	uint64_t r;
 
 	return ckd_mul(&r, n / from.size + (n % from.size != 0), (uint64_t)to.size) ? 0 : r;

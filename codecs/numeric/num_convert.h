@@ -32,8 +32,14 @@ int num_of_user(const struct codec_spec *spec, uint32_t i, uint32_t own, uint32_
 /* num_put_member - append ', "member": "<f4"'. */
 void num_put_member(struct buf *json, const char *member, struct num_type t);
 
-/* num_stored_max - stored_max of a filter that converts each element from `from` to `to`. */
-uint64_t num_stored_max(struct num_type from, struct num_type to, uint64_t n);
+/* The first two parameters of a filter that converts each element: the presented type, the stored
+ * one. num_stored_max - its stored_max. num_pair_from_conf, num_put_pair - its members "dtype" and
+ * "astype", by default the same. */
+enum { NUM_DTYPE, NUM_ASTYPE };
+uint64_t num_stored_max(const struct codec_spec *spec, uint64_t n);
+int num_pair_from_conf(const struct codec_conf *conf, uint32_t *params,
+		       struct err *e) NZ_MUST_USE;
+void num_put_pair(struct buf *json, const struct codec_spec *spec);
 
 /* num_count - for decoding: the number of elements `enc` in the input, if as many `dec` fit the
  * output; sets *c->ret_len to the bytes of the latter. name: of the filter. Returns 0; -EBADMSG not

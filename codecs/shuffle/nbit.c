@@ -252,73 +252,37 @@ static void atoms(struct nbit_job *j, const struct nbit_atom *a, size_t pos, siz
 		bytewise(j, a, pos + i * a->size);
 }
 
-/* nbit_opaque - n bytes. */
-static void nbit_opaque(struct nbit_job *j, size_t pos, uint32_t n)
+/* nbit_run - n consecutive values of a type of this class, its parameters at `at`, their bytes at
+ * pos. Returns the position of the next type's parameters. */
+static uint32_t nbit_run(struct nbit_job *j, uint32_t class, uint32_t at, size_t pos, size_t n)
 {
+	const uint32_t *p = j->p + at;
+	const uint32_t size = p[0]; /* of a value */
 	const struct nbit_atom bytes = {.size = 1, .bits = 8};
-
-	nbit_words(j, &bytes, pos, n);
-}
-
-/* nbit_run - one value of a type of this class, its parameters at `at`, its bytes at pos. Returns
- * the position of the next type's parameters. */
-static uint32_t nbit_run(struct nbit_job *j, uint32_t class, uint32_t at, size_t pos);
-
-static uint32_t run_array(struct nbit_job *j, uint32_t at, size_t pos)
-{
-	uint32_t total = j->p[at], class = j->p[at + 1], size = j->p[at + 2], end = 0;
 	struct nbit_atom a;
-
-	at += 2;
-	if (class == ATOM) {
-		a = atom_of(j->p + at);
-		atoms(j, &a, pos, total / size);
-		return at + N_ATOM;
-	}
-	if (class == OPAQUE) {
-		nbit_opaque(j, pos, total);
-		return at + 1;
-	}
-	for (uint32_t i = 0; i < total / size; i++)
-		end = nbit_run(j, class, at, pos + (size_t)i * size);
-	return end;
-}
-
-static uint32_t nbit_run(struct nbit_job *j, uint32_t class, uint32_t at, size_t pos)
-{
-	uint32_t n;
-	struct nbit_atom a;
+	uint32_t end = at;
 
 	switch (class) {
 	case ATOM:
-		a = atom_of(j->p + at);
-		atoms(j, &a, pos, 1);
+		a = atom_of(p);
+		atoms(j, &a, pos, n);
 		return at + N_ATOM;
 	case ARRAY:
-		return run_array(j, at, pos);
+		for (size_t i = 0; i < n; i++)
+			end = nbit_run(j, p[1], at + 2, pos + i * size, size / p[2]);
+		return end;
 	case COMPOUND:
-		n = j->p[at + 1];
-		at += 2;
-		for (uint32_t i = 0; i < n; i++)
-			at = nbit_run(j, j->p[at + 1], at + 2, pos + j->p[at]);
-		return at;
+		for (size_t i = 0; i < n; i++) {
+			end = at + 2;
+			for (uint32_t k = 0; k < p[1]; k++)
+				end = nbit_run(j, j->p[end + 1], end + 2,
+					       pos + i * size + j->p[end], 1);
+		}
+		return end;
 	default:
-		nbit_opaque(j, pos, j->p[at]);
+		nbit_words(j, &bytes, pos, n * size);
 		return at + 1;
 	}
-}
-
-static void run_all(struct nbit_job *j, const struct nbit *nb)
-{
-	struct nbit_atom a;
-
-	if (j->p[P_CLASS] == ATOM) {
-		a = atom_of(j->p + P_SIZE);
-		atoms(j, &a, 0, (size_t)nb->n);
-		return;
-	}
-	for (size_t i = 0; i < nb->n; i++)
-		(void)nbit_run(j, j->p[P_CLASS], P_SIZE, i * nb->size);
 }
 
 static int nbit_decode(const struct codec_call *c)
@@ -341,7 +305,7 @@ static int nbit_decode(const struct codec_call *c)
 	*c->ret_len = (size_t)nb.n * nb.size;
 	if (*c->ret_len > 0)
 		memset(c->out, 0, *c->ret_len);
-	run_all(&j, &nb);
+	(void)nbit_run(&j, j.p[P_CLASS], P_SIZE, 0, (size_t)nb.n);
 	return 0;
 }
 
@@ -366,7 +330,7 @@ static int nbit_encode(const struct codec_call *c)
 		return err_nomem(c->e);
 	p[packed - 1] = 0; /* the last byte may have no bits */
 	j.out.p = p;
-	run_all(&j, &nb);
+	(void)nbit_run(&j, j.p[P_CLASS], P_SIZE, 0, (size_t)nb.n);
 	(void)bits_end(&j.out);
 	return 0;
 }

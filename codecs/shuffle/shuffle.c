@@ -185,11 +185,6 @@ static int shuffle_decode(const struct codec_call *c)
 	return 0;
 }
 
-static uint64_t shuffle_framed_size(uint64_t n)
-{
-	return n;
-}
-
 static void shuffle_frame(const struct codec_call *c)
 {
 	if (c->in_len > 0)
@@ -199,15 +194,7 @@ static void shuffle_frame(const struct codec_call *c)
 
 static int shuffle_encode(const struct codec_call *c)
 {
-	uint8_t *p;
-
-	if (c->in_len == 0)
-		return 0;
-	p = buf_grow(c->to, c->in_len);
-	if (!p)
-		return err_nomem(c->e);
-	codec_shuffle_bytes(shuffle_size_of(c->spec, c->elem_size), c->in, c->in_len, p);
-	return 0;
+	return c->in_len ? codec_append_frame(c, c->in_len, shuffle_frame) : 0;
 }
 
 const struct codec_ops codec_shuffle = {
@@ -220,7 +207,7 @@ const struct codec_ops codec_shuffle = {
 	.from_zarr = shuffle_from_zarr,
 	.prepare = shuffle_prepare,
 	.decode = shuffle_decode,
-	.framed_size = shuffle_framed_size,
+	.framed_size = codec_identity_framed_size,
 	.frame = shuffle_frame,
 	.encode = shuffle_encode,
 };
