@@ -56,28 +56,16 @@ bool utf8_ok(const void *s, size_t n)
 
 size_t utf8_encode(uint8_t *out, uint32_t c)
 {
+	static const uint8_t lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
+	size_t n;
+
 	if (!utf8_is_char(c))
 		c = 0xfffd;
-	if (c < 0x80) {
-		out[0] = (uint8_t)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		out[0] = (uint8_t)(0xc0 | c >> 6);
-		out[1] = (uint8_t)(0x80 | (c & 0x3f));
-		return 2;
-	}
-	if (c < 0x10000) {
-		out[0] = (uint8_t)(0xe0 | c >> 12);
-		out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
-		out[2] = (uint8_t)(0x80 | (c & 0x3f));
-		return 3;
-	}
-	out[0] = (uint8_t)(0xf0 | c >> 18);
-	out[1] = (uint8_t)(0x80 | (c >> 12 & 0x3f));
-	out[2] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
-	out[3] = (uint8_t)(0x80 | (c & 0x3f));
-	return 4;
+	n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+	for (size_t i = n; --i > 0; c >>= 6)
+		out[i] = (uint8_t)(0x80 | (c & 0x3f));
+	out[0] = (uint8_t)(lead[n] | c);
+	return n;
 }
 
 /* utf8_unit - parse four hexadecimal digits. */

@@ -280,21 +280,14 @@ int url_parse(const char *text, struct url *ret, struct err *e)
 	return 0;
 }
 
-static void os_url_wipe(char *s)
-{
-	if (s)
-		explicit_bzero(s, strlen(s));
-	free(s);
-}
-
 void url_release(struct url *u)
 {
 	free(u->scheme);
-	os_url_wipe(u->user);
-	os_url_wipe(u->password);
+	str_wipe(u->user);
+	str_wipe(u->password);
 	free(u->host);
 	free(u->path);
-	os_url_wipe(u->query); /* may contain a signature */
+	str_wipe(u->query); /* may contain a signature */
 	free(u->fragment);
 	*u = (struct url){0};
 }

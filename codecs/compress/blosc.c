@@ -37,6 +37,22 @@ static uint32_t blosc_parameter(const struct codec_spec *spec, uint32_t i, uint3
 	return spec->n_params > i && spec->params[i] < n ? spec->params[i] : missing;
 }
 
+static const char *cname_of(const struct codec_spec *spec)
+{
+	return compressors[blosc_parameter(spec, P_COMPRESSOR, ARRAY_LEN(compressors),
+					   BLOSC_BLOSCLZ)];
+}
+
+static uint32_t level_of(const struct codec_spec *spec)
+{
+	return blosc_parameter(spec, P_LEVEL, 10, LEVEL_DEFAULT);
+}
+
+static uint32_t shuffle_of(const struct codec_spec *spec)
+{
+	return blosc_parameter(spec, P_SHUFFLE, ARRAY_LEN(shuffles), BLOSC_SHUFFLE);
+}
+
 /* typesize_of - elements whose size exceeds a byte count as bytes. */
 static uint32_t typesize_of(const struct codec_spec *spec, size_t elem_size)
 {
@@ -52,24 +68,17 @@ static void blosc_zarr2_params(const struct codec_spec *spec, size_t elem_size N
 {
 	buf_printf(json,
 		   ", \"cname\": \"%s\", \"clevel\": %u, \"shuffle\": %u, \"blocksize\": 0",
-		   compressors[blosc_parameter(spec, P_COMPRESSOR, ARRAY_LEN(compressors),
-					       BLOSC_BLOSCLZ)],
-		   (unsigned int)blosc_parameter(spec, P_LEVEL, 10, LEVEL_DEFAULT),
-		   (unsigned int)blosc_parameter(spec, P_SHUFFLE, 3, BLOSC_SHUFFLE));
+		   cname_of(spec), level_of(spec), shuffle_of(spec));
 }
 
 static void blosc_zarr3_params(const struct codec_spec *spec, size_t elem_size,
 			       struct buf *json)
 {
-	buf_printf(
-		json,
-		", \"cname\": \"%s\", \"clevel\": %u, \"shuffle\": \"%s\", "
-		"\"typesize\": %u, \"blocksize\": 0",
-		compressors[blosc_parameter(spec, P_COMPRESSOR, ARRAY_LEN(compressors),
-					    BLOSC_BLOSCLZ)],
-		(unsigned int)blosc_parameter(spec, P_LEVEL, 10, LEVEL_DEFAULT),
-		shuffles[blosc_parameter(spec, P_SHUFFLE, ARRAY_LEN(shuffles), BLOSC_SHUFFLE)],
-		(unsigned int)typesize_of(spec, elem_size));
+	buf_printf(json,
+		   ", \"cname\": \"%s\", \"clevel\": %u, \"shuffle\": \"%s\", "
+		   "\"typesize\": %u, \"blocksize\": 0",
+		   cname_of(spec), level_of(spec), shuffles[shuffle_of(spec)],
+		   typesize_of(spec, elem_size));
 }
 
 /* blosc_index_of - the index of a string among n names; -1 when there is none. */
@@ -251,13 +260,9 @@ static int blosc_encode(const struct codec_call *c)
 		blosc_frame(&framed);
 		return 0;
 	}
-	got = blosc_compress_ctx(
-		(int)blosc_parameter(c->spec, P_LEVEL, 10, LEVEL_DEFAULT),
-		(int)blosc_parameter(c->spec, P_SHUFFLE, 3, BLOSC_SHUFFLE),
-		typesize_of(c->spec, c->elem_size), c->in_len, c->in, framed.out, bound,
-		compressors[blosc_parameter(c->spec, P_COMPRESSOR, ARRAY_LEN(compressors),
-					    BLOSC_BLOSCLZ)],
-		0, 1);
+	got = blosc_compress_ctx((int)level_of(c->spec), (int)shuffle_of(c->spec),
+				 typesize_of(c->spec, c->elem_size), c->in_len, c->in,
+				 framed.out, bound, cname_of(c->spec), 0, 1);
 	if (got <= 0) {
 		c->to->len = start;
 		return err_set(c->e, -EIO, "blosc: the library cannot encode %zu bytes",

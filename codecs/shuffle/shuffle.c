@@ -49,9 +49,9 @@ TRANSPOSE(8, (MIX4(y, x), MIX4(x, y), MIX4(y, x), memcpy(x, y, sizeof(x))),
 TRANSPOSE(16, (MIX8(y, x), MIX8(x, y), MIX8(y, x), MIX8(x, y)),
 	  (PART8(y, x), PART8(x, y), PART8(y, x), PART8(x, y)))
 
-/* undo_any, do_any - elements [from, n) of any size, byte by byte in blocks. */
-static void undo_any(const uint8_t *restrict in, size_t size, size_t from, size_t n,
-		     uint8_t *restrict out)
+/* turn_any - elements [from, n) of any size, byte by byte in blocks. */
+static inline void turn_any(bool undo, const uint8_t *restrict in, size_t size, size_t from,
+			    size_t n, uint8_t *restrict out)
 {
 	size_t step = size < BLOCK_BYTES / LANES ? BLOCK_BYTES / size : LANES;
 
@@ -59,31 +59,49 @@ static void undo_any(const uint8_t *restrict in, size_t size, size_t from, size_
 		size_t m = n - i < step ? n - i : step;
 
 		for (size_t j = 0; j < size; j++) {
-			const uint8_t *src = in + j * n + i;
-			uint8_t *dst = out + i * size + j;
+			const size_t elem = i * size + j, plane = j * n + i;
 
-			for (size_t k = 0; k < m; k++)
-				dst[k * size] = src[k];
+			for (size_t k = 0; undo && k < m; k++)
+				out[elem + k * size] = in[plane + k];
+			for (size_t k = 0; !undo && k < m; k++)
+				out[plane + k] = in[elem + k * size];
 		}
 	}
 }
 
-static void do_any(const uint8_t *restrict in, size_t size, size_t from, size_t n,
-		   uint8_t *restrict out)
+/* turn_bytes - shuffle, or undo it. */
+static inline void turn_bytes(bool undo, size_t size, const uint8_t *in, size_t len,
+			      uint8_t *out)
 {
-	size_t step = size < BLOCK_BYTES / LANES ? BLOCK_BYTES / size : LANES;
+	size_t n = size > 1 ? len / size : 0, whole = n - n % LANES;
 
-	for (size_t i = from; i < n; i += step) {
-		size_t m = n - i < step ? n - i : step;
-
-		for (size_t j = 0; j < size; j++) {
-			const uint8_t *src = in + i * size + j;
-			uint8_t *dst = out + j * n + i;
-
-			for (size_t k = 0; k < m; k++)
-				dst[k] = src[k * size];
-		}
+	if (n <= 1) { /* nothing to move; a size of 0 ends here */
+		memcpy(out, in, len);
+		return;
 	}
+	if (size == 2)
+		(undo ? undo_2 : do_2)(in, n, whole, out);
+	else if (size == 4)
+		(undo ? undo_4 : do_4)(in, n, whole, out);
+	else if (size == 8)
+		(undo ? undo_8 : do_8)(in, n, whole, out);
+	else if (size == 16)
+		(undo ? undo_16 : do_16)(in, n, whole, out);
+	else
+		whole = 0;
+	turn_any(undo, in, size, whole, n, out);
+	if (len > n * size)
+		memcpy(out + n * size, in + n * size, len - n * size);
+}
+
+void codec_unshuffle_bytes(size_t size, const uint8_t *in, size_t len, uint8_t *out)
+{
+	turn_bytes(true, size, in, len, out);
+}
+
+void codec_shuffle_bytes(size_t size, const uint8_t *in, size_t len, uint8_t *out)
+{
+	turn_bytes(false, size, in, len, out);
 }
 
 /* shuffle_size_of - the element size of the filter; netCDF-C writes 0 for "the size of the
@@ -91,52 +109,6 @@ static void do_any(const uint8_t *restrict in, size_t size, size_t from, size_t 
 static size_t shuffle_size_of(const struct codec_spec *spec, size_t elem_size)
 {
 	return spec->n_params > 0 && spec->params[0] > 0 ? spec->params[0] : elem_size;
-}
-
-void codec_unshuffle_bytes(size_t size, const uint8_t *in, size_t len, uint8_t *out)
-{
-	size_t n = size > 1 ? len / size : 0, whole = n - n % LANES;
-
-	if (n <= 1) { /* nothing to move; a size of 0 ends here */
-		memcpy(out, in, len);
-		return;
-	}
-	if (size == 2)
-		undo_2(in, n, whole, out);
-	else if (size == 4)
-		undo_4(in, n, whole, out);
-	else if (size == 8)
-		undo_8(in, n, whole, out);
-	else if (size == 16)
-		undo_16(in, n, whole, out);
-	else
-		whole = 0;
-	undo_any(in, size, whole, n, out);
-	if (len > n * size)
-		memcpy(out + n * size, in + n * size, len - n * size);
-}
-
-void codec_shuffle_bytes(size_t size, const uint8_t *in, size_t len, uint8_t *out)
-{
-	size_t n = size > 1 ? len / size : 0, whole = n - n % LANES;
-
-	if (n <= 1) { /* nothing to move; a size of 0 ends here */
-		memcpy(out, in, len);
-		return;
-	}
-	if (size == 2)
-		do_2(in, n, whole, out);
-	else if (size == 4)
-		do_4(in, n, whole, out);
-	else if (size == 8)
-		do_8(in, n, whole, out);
-	else if (size == 16)
-		do_16(in, n, whole, out);
-	else
-		whole = 0;
-	do_any(in, size, whole, n, out);
-	if (len > n * size)
-		memcpy(out + n * size, in + n * size, len - n * size);
 }
 
 static void shuffle_zarr2_params(const struct codec_spec *spec, size_t elem_size,

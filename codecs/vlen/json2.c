@@ -282,42 +282,26 @@ static void json2_put_text(const uint8_t *p, size_t len, struct buf *out)
 	buf_putc(out, '"');
 }
 
-/* json2_put_strings - write nested lists, one level per dimension, without recursion: element i is
- * preceded by the beginning of each list that starts at it. */
-static void json2_put_strings(struct slice body, uint32_t rank, const uint64_t *shape,
-			      uint64_t n, struct buf *out)
+/* json2_put_items - write n items in nested lists, one level per dimension, without recursion: item
+ * i is preceded by the beginning of each list that starts at it. body: strings; NULL: empty lists. */
+static void json2_put_items(struct slice *body, uint32_t rank, const uint64_t *shape,
+			    uint64_t n, struct buf *out)
 {
 	for (uint64_t i = 0; i < n && buf_ok(out); i++) {
 		uint64_t rows = 1;
-		uint32_t k, size;
-		const uint8_t *p = codec_vlen_next(&body, &size);
+		uint32_t size;
 
 		for (uint32_t d = rank; d-- > 1 && i % (rows *= shape[d]) == 0;)
 			buf_putc(out, '[');
-		json2_put_text(p, size, out);
+		if (body) {
+			const uint8_t *p = codec_vlen_next(body, &size);
+
+			json2_put_text(p, size, out);
+		} else {
+			buf_puts(out, "[]");
+		}
 		rows = 1;
-		for (k = rank; k-- > 1 && (i + 1) % (rows *= shape[k]) == 0;)
-			buf_putc(out, ']');
-		buf_putc(out, ',');
-	}
-}
-
-/* put_hollow - lists without strings: a dimension has length 0. */
-static void put_hollow(const uint64_t *shape, struct buf *out)
-{
-	uint64_t lists = 1;
-	uint32_t depth = 0;
-
-	while (shape[depth] > 0)
-		lists *= shape[depth++];
-	for (uint64_t i = 0; depth > 0 && i < lists && buf_ok(out); i++) {
-		uint64_t rows = 1;
-
-		for (uint32_t d = depth; d-- > 1 && i % (rows *= shape[d]) == 0;)
-			buf_putc(out, '[');
-		buf_puts(out, "[]");
-		rows = 1;
-		for (uint32_t d = depth; d-- > 1 && (i + 1) % (rows *= shape[d]) == 0;)
+		for (uint32_t d = rank; d-- > 1 && (i + 1) % (rows *= shape[d]) == 0;)
 			buf_putc(out, ']');
 		buf_putc(out, ',');
 	}
@@ -326,15 +310,17 @@ static void put_hollow(const uint64_t *shape, struct buf *out)
 void codec_json2_encode(const uint8_t *body, size_t len, uint32_t rank, const uint64_t *shape,
 			struct buf *out)
 {
+	struct slice strings = slice_of(body, len);
 	uint64_t n = 1;
+	uint32_t full = 0; /* dimensions before the first of length 0 */
 
-	for (uint32_t d = 0; d < rank; d++)
-		n *= shape[d];
+	for (; full < rank && shape[full] > 0; full++)
+		n *= shape[full];
 	buf_putc(out, '[');
-	if (n > 0)
-		json2_put_strings(slice_of(body, len), rank, shape, n, out);
-	else
-		put_hollow(shape, out);
+	if (full == rank)
+		json2_put_items(&strings, rank, shape, n, out);
+	else if (full > 0)
+		json2_put_items(NULL, full, shape, n, out);
 	buf_puts(out, "\"|O\",[");
 	for (uint32_t d = 0; d < rank; d++)
 		buf_printf(out, "%s%" PRIu64, d ? "," : "", shape[d]);
