@@ -50,8 +50,8 @@ TRANSPOSE(16, (MIX8(y, x), MIX8(x, y), MIX8(y, x), MIX8(x, y)),
 	  (PART8(y, x), PART8(x, y), PART8(y, x), PART8(x, y)))
 
 /* turn_any - elements [from, n) of any size, byte by byte in blocks. */
-static inline void turn_any(bool undo, const uint8_t *restrict in, size_t size, size_t from,
-			    size_t n, uint8_t *restrict out)
+static void turn_any(bool undo, const uint8_t *restrict in, size_t size, size_t from, size_t n,
+		     uint8_t *restrict out)
 {
 	size_t step = size < BLOCK_BYTES / LANES ? BLOCK_BYTES / size : LANES;
 
@@ -61,17 +61,18 @@ static inline void turn_any(bool undo, const uint8_t *restrict in, size_t size, 
 		for (size_t j = 0; j < size; j++) {
 			const size_t elem = i * size + j, plane = j * n + i;
 
-			for (size_t k = 0; undo && k < m; k++)
-				out[elem + k * size] = in[plane + k];
-			for (size_t k = 0; !undo && k < m; k++)
-				out[plane + k] = in[elem + k * size];
+			if (undo)
+				for (size_t k = 0; k < m; k++)
+					out[elem + k * size] = in[plane + k];
+			else
+				for (size_t k = 0; k < m; k++)
+					out[plane + k] = in[elem + k * size];
 		}
 	}
 }
 
 /* turn_bytes - shuffle, or undo it. */
-static inline void turn_bytes(bool undo, size_t size, const uint8_t *in, size_t len,
-			      uint8_t *out)
+static void turn_bytes(bool undo, size_t size, const uint8_t *in, size_t len, uint8_t *out)
 {
 	size_t n = size > 1 ? len / size : 0, whole = n - n % LANES;
 
