@@ -24,9 +24,8 @@ struct decoder_spec {
 /* decoder - a worker with a chunk. */
 struct decoder {
 	struct worker *w;
-	uint64_t room;          /* address space limit of its process */
-	size_t in_len, out_len; /* of the chunk */
-	uint64_t in, out;       /* offsets */
+	uint64_t room;            /* address space limit of its process */
+	struct decoder_request q; /* the layout of the chunk */
 };
 
 void (*decoder_fault)(const struct decoder_request *q, const uint8_t *in);
@@ -144,7 +143,7 @@ static uint64_t decoder_head_of(const struct codec_chain *chain)
 /* decoder_ready - have a live process with sufficient memory, and lay the memory out. */
 static int decoder_ready(struct decoder *d, uint64_t head, struct err *e)
 {
-	const uint64_t both = (uint64_t)d->in_len + d->out_len; /* cannot overflow */
+	const uint64_t both = d->q.in_len + d->q.out_len; /* cannot overflow */
 	const uint64_t room = u64_max(
 		ROOM_MIN, both < UINT64_MAX / ROOM_TIMES ? both * ROOM_TIMES : UINT64_MAX / 2);
 	struct sandbox_limits job = {.memory = room, .cpu_ms = limit_ms};
@@ -156,9 +155,11 @@ static int decoder_ready(struct decoder *d, uint64_t head, struct err *e)
 		rc = worker_start(d->w, &decoder_child, &job, sizeof(job), e);
 		d->room = room;
 	}
-	d->in = worker_place(&head, d->in_len);
-	d->out = worker_place(&head, d->out_len);
-	return rc == 0 ? shm_grow(&d->w->shared, head, e) : rc;
+	d->q.in = worker_place(&head, d->q.in_len);
+	d->q.out = worker_place(&head, d->q.out_len);
+	rc = rc ? rc : shm_grow(&d->w->shared, head, e);
+	d->q.size = d->w->shared.size;
+	return rc;
 }
 
 int decoder_take(const struct codec_chain *chain, size_t in_len, size_t out_len,
@@ -169,8 +170,8 @@ int decoder_take(const struct codec_chain *chain, size_t in_len, size_t out_len,
 	int rc;
 
 	d->w = w;
-	d->in_len = in_len;
-	d->out_len = out_len;
+	d->q = (struct decoder_request){
+		.in_len = in_len, .out_len = out_len, .n_specs = chain->n};
 	if (fresh && w->served)
 		(void)worker_end(w);
 	rc = decoder_ready(d, decoder_head_of(chain), e);
@@ -179,7 +180,7 @@ int decoder_take(const struct codec_chain *chain, size_t in_len, size_t out_len,
 		return rc;
 	}
 	*ret = d;
-	*ret_in = w->shared.at + d->in;
+	*ret_in = w->shared.at + d->q.in;
 	return 0;
 }
 
@@ -218,20 +219,14 @@ static const struct worker_words words = {
 		       DECODER_UNREADY}},
 };
 
-static int decoder_do_run(struct decoder *d, const struct codec_chain *chain,
-			  struct decoder_request *q, uint8_t *out, size_t *ret_len,
-			  enum worker_fate *ret, struct err *e)
+static int decoder_do_run(struct decoder *d, const struct codec_chain *chain, uint8_t *out,
+			  size_t *ret_len, enum worker_fate *ret, struct err *e)
 {
+	const struct decoder_request *q = &d->q;
 	struct worker_call c = {.request = q, .size = sizeof(*q), .ms = limit_ms};
 	enum child_taken got;
 
 	*ret = WORKER_FAILED;
-	q->size = d->w->shared.size;
-	q->in = d->in;
-	q->in_len = d->in_len;
-	q->out = d->out;
-	q->out_len = d->out_len;
-	q->n_specs = chain->n;
 	decoder_put_chain(d, chain);
 	got = worker_call(d->w, &c, e);
 	if (got == CHILD_TAKEN && c.rc == 0 &&
@@ -240,7 +235,7 @@ static int decoder_do_run(struct decoder *d, const struct codec_chain *chain,
 	if (got != CHILD_TAKEN)
 		return worker_lost(d->w, &words, "the decoder process", got, limit_ms, ret, e);
 	if (c.rc == 0 && c.len)
-		memcpy(out, d->w->shared.at + d->out, (size_t)c.len);
+		memcpy(out, d->w->shared.at + q->out, (size_t)c.len);
 	*ret_len = (size_t)c.len;
 	return c.rc;
 }
@@ -248,17 +243,17 @@ static int decoder_do_run(struct decoder *d, const struct codec_chain *chain,
 int decoder_run(struct decoder *d, const struct codec_chain *chain, uint32_t mask,
 		size_t elem_size, uint8_t *out, enum worker_fate *ret, struct err *e)
 {
-	struct decoder_request q = {.mask = mask, .elem_size = elem_size};
 	size_t len;
 
-	return decoder_do_run(d, chain, &q, out, &len, ret, e);
+	d->q.mask = mask;
+	d->q.elem_size = elem_size;
+	return decoder_do_run(d, chain, out, &len, ret, e);
 }
 
 /* decode_apart - the value of codec_decode_apart. */
 static int decode_apart(const struct codec_ops *ops, const struct codec_call *c)
 {
 	const struct codec_chain chain = {.n = 1, .specs = c->spec};
-	struct decoder_request q = {.elem_size = c->elem_size, .any = 1};
 	enum worker_fate fate = WORKER_RETRY;
 	bool again = false;
 	int rc = 0;
@@ -274,7 +269,9 @@ static int decode_apart(const struct codec_ops *ops, const struct codec_call *c)
 			return rc;
 		if (c->in_len)
 			memcpy(to, c->in, c->in_len);
-		rc = decoder_do_run(d, &chain, &q, c->out, c->ret_len, &fate, c->e);
+		d->q.elem_size = c->elem_size;
+		d->q.any = 1;
+		rc = decoder_do_run(d, &chain, c->out, c->ret_len, &fate, c->e);
 		decoder_give(d);
 	}
 	return rc;

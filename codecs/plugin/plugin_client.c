@@ -48,12 +48,13 @@ static bool has_libs(const struct worker *w, const void *arg)
 	       client_same_text(l->codec, c->codec_lib);
 }
 
-/* client_start - filter, codec: paths of the only libraries that the process may load; "":
- * none. any: it describes all libraries. */
-static int client_start(struct worker *w, const char *filter, const char *codec, bool any,
-			struct err *e)
+/* client_start - start a process for the libraries of a call, which are the only ones that it may
+ * load; NULL: for descriptions of any. */
+static int client_start(struct worker *w, const struct plugin_call *c, struct err *e)
 {
-	struct plugin_job job = {.cpu_ms = limit_ms, .any = any};
+	struct plugin_job job = {.cpu_ms = limit_ms, .any = !c};
+	const char *filter = c && c->filter_lib ? c->filter_lib : "";
+	const char *codec = c && c->codec_lib ? c->codec_lib : "";
 
 	if (strlen(filter) >= sizeof(job.filter_lib) || strlen(codec) >= sizeof(job.codec_lib))
 		return err_set(e, -ENAMETOOLONG, "its path is too long");
@@ -67,7 +68,7 @@ static int put_request(struct worker *w, const struct plugin_call *c,
 		       struct plugin_request *ret, struct err *e)
 {
 	const size_t params = c->n_params * sizeof(*c->params);
-	uint64_t end;
+	uint64_t end = 0;
 	int rc;
 
 	*ret = (struct plugin_request){.op = (uint32_t)c->op,
@@ -75,9 +76,6 @@ static int put_request(struct worker *w, const struct plugin_call *c,
 				       .n_params = c->n_params,
 				       .in_len = c->in_len,
 				       .cap = c->cap};
-	ret->filter_len = c->filter_lib ? (uint32_t)strlen(c->filter_lib) + 1 : 0;
-	ret->codec_len = c->codec_lib ? (uint32_t)strlen(c->codec_lib) + 1 : 0;
-	end = (uint64_t)ret->filter_len + ret->codec_len;
 	ret->params = worker_place(&end, params);
 	ret->in = worker_place(&end, c->in_len);
 	ret->out = worker_place(&end, c->cap);
@@ -85,10 +83,6 @@ static int put_request(struct worker *w, const struct plugin_call *c,
 	if (rc < 0)
 		return rc;
 	ret->size = w->shared.size;
-	if (c->filter_lib)
-		memcpy(w->shared.at, c->filter_lib, ret->filter_len);
-	if (c->codec_lib)
-		memcpy(w->shared.at + ret->filter_len, c->codec_lib, ret->codec_len);
 	if (params)
 		memcpy(w->shared.at + ret->params, c->params, params);
 	if (c->in_len)
@@ -129,16 +123,14 @@ static int client_call(struct worker *w, struct plugin_call *c, uint64_t ms,
 static int client_ask(struct worker *w, struct plugin_call *c, bool fresh,
 		      enum worker_fate *ret, struct err *e)
 {
-	struct client_libs *l = &loaded[w - pool.v];
 	int rc = 0;
 
 	*ret = WORKER_FAILED;
 	if (!has_libs(w, c) || (fresh && w->served))
 		(void)worker_end(w);
 	if (!worker_alive(w)) {
-		*l = (struct client_libs){c->filter_lib, c->codec_lib};
-		rc = client_start(w, l->filter ? l->filter : "", l->codec ? l->codec : "",
-				  false, e);
+		loaded[w - pool.v] = (struct client_libs){c->filter_lib, c->codec_lib};
+		rc = client_start(w, c, e);
 	}
 	return rc < 0 ? rc : client_call(w, c, limit_ms, ret, e);
 }
@@ -183,13 +175,14 @@ static int client_describe(struct worker *w, struct plugin_lib *l, struct plugin
 {
 	const uint64_t ms = u64_min(limit_ms, PLUGIN_LOAD_MS);
 	struct plugin_call c = {.op = PLUGIN_DESCRIBE,
-				.filter_lib = l->path,
+				.in = (const uint8_t *)l->path,
+				.in_len = strlen(l->path) + 1,
 				.cap = sizeof(*ret),
 				.out = (uint8_t *)ret};
 	struct err why = ERR_INIT;
 	enum worker_fate fate;
 	bool good;
-	int rc = worker_alive(w) ? 0 : client_start(w, "", "", true, e);
+	int rc = worker_alive(w) ? 0 : client_start(w, NULL, e);
 
 	if (rc < 0)
 		return rc;

@@ -452,7 +452,7 @@ static int run_prepare(struct plugin_call *c, struct err *e)
 static int run_describe(struct plugin_call *c, struct err *e)
 {
 	struct plugin_code *code;
-	int rc = plugin_load(c->filter_lib, &code, e);
+	int rc = plugin_load((const char *)c->in, &code, e);
 
 	return rc < 0 ? rc : plugin_give(c, &code->desc, sizeof(code->desc), e);
 }
@@ -489,13 +489,13 @@ int plugin_run(struct plugin_call *c, struct err *e)
 
 /* ---- a child ---- */
 
-static void server_handle(const struct shm *r, int sock, const struct plugin_request *q)
+static void server_handle(const struct shm *r, int sock, const struct plugin_job *job,
+			  const struct plugin_request *q)
 {
 	struct plugin_call c = {.op = (enum plugin_op)q->op,
 				.h5_id = q->h5_id,
-				.filter_lib = q->filter_len ? (const char *)r->at : NULL,
-				.codec_lib = q->codec_len ? (const char *)r->at + q->filter_len
-							  : NULL,
+				.filter_lib = job->filter_lib,
+				.codec_lib = job->codec_lib[0] ? job->codec_lib : NULL,
 				.params = (const uint32_t *)(const void *)(r->at + q->params),
 				.n_params = q->n_params,
 				.in = r->at + q->in,
@@ -549,7 +549,7 @@ static void server_serve(const struct child_self *self)
 		return;
 	}
 	while (worker_next(self->sock, &q, sizeof(q)) && shm_map(&r, q.size))
-		server_handle(&r, self->sock, &q);
+		server_handle(&r, self->sock, job, &q);
 }
 
 const struct child_kind plugin_child = {

@@ -103,7 +103,7 @@ const char *plugin_default_dir(void);
 /* ---- calls ---- */
 
 enum plugin_op {
-	PLUGIN_DESCRIBE = 1,  /* filter_lib -> struct plugin_desc */
+	PLUGIN_DESCRIBE = 1,  /* path with a NUL -> struct plugin_desc */
 	PLUGIN_DECODE,        /* bytes -> bytes */
 	PLUGIN_ENCODE,
 	PLUGIN_PREPARE,       /* params, plugin_put_array's bytes -> params */
@@ -156,12 +156,11 @@ struct plugin_job {
 	char filter_lib[PATH_MAX], codec_lib[PATH_MAX]; /* else its libraries; "": none */
 };
 
-/* plugin_request - the request to such a child. The shared memory begins with both paths and their
- * NULs (lengths include them, 0: none), padding, parameters, padding, the input; the result is
- * written at `out`. The answer is a child_answer: the length of the result, or an error and the
+/* plugin_request - the request to such a child. The shared memory has parameters, padding, the input;
+ * the result is written at `out`. The answer is a child_answer: the length of the result, or an error and the
  * length of its message, which follows. */
 struct plugin_request {
-	uint32_t op, h5_id, n_params, filter_len, codec_len, unused;
+	uint32_t op, h5_id, n_params, unused;
 	uint64_t in_len, cap;
 	uint64_t params, in, out; /* offsets */
 	uint64_t size;            /* of the shared memory now */
