@@ -14,6 +14,18 @@
 #define NZ_MUST_USE __attribute__((warn_unused_result))
 #define NZ_UNUSED __attribute__((unused))
 
+/* NZ_SANITIZED - 1 in a build with sanitizers. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define NZ_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define NZ_SANITIZED 1
+#endif
+#endif
+#ifndef NZ_SANITIZED
+#define NZ_SANITIZED 0
+#endif
+
 /* C23 names and argument order: ckd_add(&result, a, b). */
 #define ckd_add(r, a, b) __builtin_add_overflow((a), (b), (r))
 #define ckd_sub(r, a, b) __builtin_sub_overflow((a), (b), (r))

@@ -12,14 +12,6 @@
 
 #include "base/core/util.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define CANARY_LIVES 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define CANARY_LIVES 1
-#endif
-#endif
-
 /* canary_heap - write one byte past an allocation. */
 __attribute__((noinline, unused)) static void canary_heap(void)
 {
@@ -97,20 +89,13 @@ static inline bool canary_fault(const char *kind)
 	return true;
 }
 
-#ifdef CANARY_LIVES
 static inline void canary_sing(const char *place)
 {
-	const char *asked = getenv("NCZARRFS_CANARY");
+	const char *asked = NZ_SANITIZED ? getenv("NCZARRFS_CANARY") : NULL;
 	size_t n = strlen(place);
 
 	if (asked && strncmp(asked, place, n) == 0 && asked[n] == ':')
 		(void)canary_fault(asked + n + 1);
 }
-#else
-static inline void canary_sing(const char *place)
-{
-	(void)place;
-}
-#endif
 
 #endif

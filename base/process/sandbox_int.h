@@ -8,16 +8,7 @@
 
 /* Sanitizers and valgrind open files, map shadow memory and start programs: the exceptions for them
  * are defined here. SANDBOX_OFF: a build with sanitizers. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANDBOX_OFF 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANDBOX_OFF 1
-#endif
-#endif
-#ifndef SANDBOX_OFF
-#define SANDBOX_OFF 0
-#endif
+#define SANDBOX_OFF NZ_SANITIZED
 
 struct sock_fprog;
 

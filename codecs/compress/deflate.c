@@ -85,32 +85,19 @@ static int deflate_decode(const struct codec_call *c)
 
 uint64_t codec_stored_size(uint64_t n)
 {
-	uint64_t blocks = n / BLOCK_MAX + (n % BLOCK_MAX != 0), r;
+	return codec_blocks_size(n, BLOCK_MAX, BLOCK_HEAD);
+}
 
-	if (n == 0)
-		blocks = 1; /* a stream has at least one block */
-	if (ckd_mul(&r, blocks, (uint64_t)BLOCK_HEAD) || ckd_add(&r, r, n))
-		return 0;
-	return r;
+static void stored_block_head(uint8_t *out, size_t len, bool last)
+{
+	out[0] = last; /* type 00, stored */
+	put_le16(out + 1, (uint16_t)len);
+	put_le16(out + 3, (uint16_t)~len);
 }
 
 uint8_t *codec_stored_blocks(const uint8_t *in, size_t n, uint8_t *out)
 {
-	do {
-		size_t len = n < BLOCK_MAX ? n : BLOCK_MAX;
-
-		*out++ = n <= BLOCK_MAX; /* the last block; type 00, stored */
-		put_le16(out, (uint16_t)len);
-		put_le16(out + 2, (uint16_t)~len);
-		out += 4;
-		if (len == 0)
-			break;
-		memcpy(out, in, len);
-		out += len;
-		in += len;
-		n -= len;
-	} while (n > 0);
-	return out;
+	return codec_put_blocks(in, n, BLOCK_MAX, BLOCK_HEAD, stored_block_head, out);
 }
 
 static uint64_t deflate_framed_size(uint64_t n)

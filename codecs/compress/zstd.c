@@ -81,38 +81,23 @@ static int zstd_decode(const struct codec_call *c)
 
 static uint64_t zstd_framed_size(uint64_t n)
 {
-	uint64_t blocks = n / BLOCK_MAX + (n % BLOCK_MAX != 0), r;
+	uint64_t r = codec_blocks_size(n, BLOCK_MAX, BLOCK_HEAD);
 
-	if (n == 0)
-		blocks = 1;
-	if (ckd_mul(&r, blocks, (uint64_t)BLOCK_HEAD) || ckd_add(&r, r, n) ||
-	    ckd_add(&r, r, (uint64_t)HEAD))
-		return 0;
-	return r;
+	return r ? codec_plus(r, HEAD) : 0;
+}
+
+static void zstd_block_head(uint8_t *out, size_t len, bool last)
+{
+	put_le(out, (uint32_t)len << 3 | last, BLOCK_HEAD); /* type 0, raw */
 }
 
 static void zstd_frame(const struct codec_call *c)
 {
-	const uint8_t *in = c->in;
-	size_t n = c->in_len;
-	uint8_t *out = c->out;
-	put_le32(out, MAGIC);
-	out[4] = DESCRIPTOR;
-	put_le64(out + 5, n);
-	out += HEAD;
-	do {
-		size_t len = n < BLOCK_MAX ? n : BLOCK_MAX;
-		uint32_t head = (uint32_t)len << 3 | (n <= BLOCK_MAX); /* raw; bit 0: last */
-
-		put_le(out, head, BLOCK_HEAD);
-		out += BLOCK_HEAD;
-		if (len == 0)
-			break;
-		memcpy(out, in, len);
-		out += len;
-		in += len;
-		n -= len;
-	} while (n > 0);
+	put_le32(c->out, MAGIC);
+	c->out[4] = DESCRIPTOR;
+	put_le64(c->out + 5, c->in_len);
+	(void)codec_put_blocks(c->in, c->in_len, BLOCK_MAX, BLOCK_HEAD, zstd_block_head,
+			       c->out + HEAD);
 }
 
 static int zstd_encode(const struct codec_call *c)

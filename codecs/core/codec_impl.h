@@ -79,6 +79,13 @@ struct ZSTD_DCtx_s *codec_zstd_decoder(struct codec_scratch *s);
 struct ZSTD_CCtx_s *codec_zstd_encoder(struct codec_scratch *s);
 void codec_zstd_encoded(struct codec_scratch *s);
 
+/* codec_blocks_size, codec_put_blocks - n bytes in blocks of at most `block` bytes, at least one,
+ * each after a head of `head` bytes. The size is 0 on overflow. codec_put_blocks returns the end of
+ * its output. */
+uint64_t codec_blocks_size(uint64_t n, uint32_t block, uint32_t head);
+uint8_t *codec_put_blocks(const uint8_t *in, size_t n, size_t block, size_t head,
+			  void (*put_head)(uint8_t *out, size_t len, bool last), uint8_t *out);
+
 /* codec_stored_size, codec_stored_blocks - n bytes as stored blocks of deflate, the content of a
  * zlib stream and a gzip member between header and trailer. The size is 0 on overflow;
  * codec_stored_blocks returns the end of its output. */

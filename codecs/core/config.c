@@ -148,6 +148,32 @@ int codec_append_frame(const struct codec_call *c, uint64_t size,
 	return 0;
 }
 
+uint64_t codec_blocks_size(uint64_t n, uint32_t block, uint32_t head)
+{
+	uint64_t blocks = n ? n / block + (n % block != 0) : 1, r;
+
+	return ckd_mul(&r, blocks, (uint64_t)head) ? 0 : codec_plus(r, n);
+}
+
+uint8_t *codec_put_blocks(const uint8_t *in, size_t n, size_t block, size_t head,
+			  void (*put_head)(uint8_t *out, size_t len, bool last), uint8_t *out)
+{
+	for (bool last = false; !last;) {
+		size_t len = n < block ? n : block;
+
+		last = n <= block;
+		put_head(out, len, last);
+		out += head;
+		if (len == 0)
+			break;
+		memcpy(out, in, len);
+		out += len;
+		in += len;
+		n -= len;
+	}
+	return out;
+}
+
 int codec_identity_decode(const struct codec_call *c)
 {
 	if (c->in_len > c->cap)

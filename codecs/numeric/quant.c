@@ -145,10 +145,9 @@ void codec_quantize(const struct codec_quant *q, size_t elem_size, bool big_endi
 /* last_comma - the index of the last comma of the n bytes; n: there is none. */
 static size_t last_comma(const char *s, size_t n)
 {
-	for (size_t i = n; i > 0; i--)
-		if (s[i - 1] == ',')
-			return i - 1;
-	return n;
+	const char *at = memrchr(s, ',', n);
+
+	return at ? (size_t)(at - s) : n;
 }
 
 static enum codec_quant_mode find_mode(const char *s, size_t n)

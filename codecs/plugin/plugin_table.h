@@ -156,9 +156,9 @@ struct plugin_job {
 	char filter_lib[PATH_MAX], codec_lib[PATH_MAX]; /* else its libraries; "": none */
 };
 
-/* plugin_request - the request to such a child. The shared memory has parameters, padding, the input;
- * the result is written at `out`. The answer is a child_answer: the length of the result, or an error and the
- * length of its message, which follows. */
+/* plugin_request - the request to such a child. The shared memory has parameters, padding, the
+ * input; the result is written at `out`. The answer is a child_answer: the length of the result, or
+ * an error and the length of its message, which follows. */
 struct plugin_request {
 	uint32_t op, h5_id, n_params, unused;
 	uint64_t in_len, cap;

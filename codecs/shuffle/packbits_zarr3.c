@@ -97,9 +97,7 @@ static int packbits_zarr3_from_zarr(const struct codec_conf *conf, uint32_t *par
 
 static uint64_t packbits_zarr3_stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
 {
-	uint64_t r;
-
-	return ckd_add(&r, n, (uint64_t)1) ? 0 : r;
+	return codec_plus(n, 1);
 }
 
 /* packbits_zarr3_body - the bytes that hold bits, and their number. *ret_unused: unused bits among

@@ -11,16 +11,6 @@
 
 #define RULES_MAX 1000
 
-/* first_piece - bytes before the first ',' that is not escaped by '\', or all. */
-static size_t first_piece(const char *s, size_t n)
-{
-	size_t i = 0;
-
-	while (i < n && s[i] != ',')
-		i += s[i] == '\\' && i + 1 < n ? 2 : 1;
-	return i;
-}
-
 /* is_filter - whether a rule begins with a filter, and not with variables. */
 static bool is_filter(const char *s, size_t n)
 {
@@ -36,7 +26,7 @@ static bool is_filter(const char *s, size_t n)
 static int parse_rule(struct arena *a, const char *s, size_t n, struct codec_rule *ret,
 		      struct err *e)
 {
-	size_t first = first_piece(s, n), m = first;
+	size_t first = codec_vars_piece(s, n, ','), m = first;
 	const char *vars = spec_trim(s, &m);
 	int rc;
 

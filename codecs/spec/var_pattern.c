@@ -7,12 +7,11 @@
 #include <fnmatch.h>
 #include <string.h>
 
-/* one_pattern - bytes up to the next '&' or the end. */
-static size_t one_pattern(const char *s, size_t n)
+size_t codec_vars_piece(const char *s, size_t n, char end)
 {
 	size_t i = 0;
 
-	while (i < n && s[i] != '&')
+	while (i < n && s[i] != end)
 		i += s[i] == '\\' && i + 1 < n ? 2 : 1;
 	return i;
 }
@@ -20,7 +19,7 @@ static size_t one_pattern(const char *s, size_t n)
 int codec_vars_check(const char *vars, size_t n, struct err *e)
 {
 	for (size_t at = 0;; at++) {
-		const size_t len = one_pattern(vars + at, n - at);
+		const size_t len = codec_vars_piece(vars + at, n - at, '&');
 
 		if (len == 0)
 			return err_set(e, -EINVAL, "'%.*s' contains an empty variable name",
@@ -52,7 +51,7 @@ enum codec_vars_match codec_vars_match(const char *vars, size_t n, const char *p
 	bool every = false;
 
 	for (size_t at = 0; at <= n; at++) {
-		const size_t len = one_pattern(vars + at, n - at);
+		const size_t len = codec_vars_piece(vars + at, n - at, '&');
 
 		if (len == 1 && vars[at] == '*')
 			every = true;

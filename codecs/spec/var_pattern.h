@@ -7,6 +7,9 @@
 
 #define CODEC_VARS_PATTERN_MAX 4096  /* bytes of one pattern, its NUL included */
 
+/* codec_vars_piece - the bytes before the first `end` that is not escaped by a backslash, or n. */
+size_t codec_vars_piece(const char *s, size_t n, char end);
+
 /* codec_vars_check - whether n bytes are valid patterns: none empty, none too long. Patterns are
  * separated by '&'; a '\' escapes the next character, also '&'. Returns 0; -EINVAL, with the
  * invalid text. */

@@ -283,7 +283,8 @@ static void json2_put_text(const uint8_t *p, size_t len, struct buf *out)
 }
 
 /* json2_put_items - write n items in nested lists, one level per dimension, without recursion: item
- * i is preceded by the beginning of each list that starts at it. body: strings; NULL: empty lists. */
+ * i is preceded by the beginning of each list that starts at it. body: strings; NULL: the items are
+ * empty lists. */
 static void json2_put_items(struct slice *body, uint32_t rank, const uint64_t *shape,
 			    uint64_t n, struct buf *out)
 {

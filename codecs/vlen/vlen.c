@@ -32,11 +32,6 @@ const char *codec_vlen_id(enum codec_vlen v)
 	return ids[v];
 }
 
-void codec_vlen_put_head(uint32_t n, uint8_t out[CODEC_VLEN_HEAD])
-{
-	put_le32(out, n);
-}
-
 int codec_vlen_check(enum codec_vlen v, uint32_t size, const uint8_t *p, size_t len, uint64_t i,
 		     struct err *e)
 {

@@ -20,15 +20,12 @@ enum codec_vlen {
 	CODEC_VLEN_JSON2,  /* json2: a JSON list of strings, then "|O", then the shape */
 };
 
-#define CODEC_VLEN_HEAD 4u  /* bytes before the body, except in json2: the count */
+#define CODEC_VLEN_HEAD 4u  /* bytes before the body, except in json2: the count, little-endian */
 
 /* codec_vlen_find - the filter with this numcodecs id (n bytes), or NONE. codec_vlen_id - its
  * id. */
 enum codec_vlen codec_vlen_find(const char *id, size_t n);
 const char *codec_vlen_id(enum codec_vlen v);
-
-/* codec_vlen_put_head - write the bytes before a body of n elements. */
-void codec_vlen_put_head(uint32_t n, uint8_t out[CODEC_VLEN_HEAD]);
 
 /* codec_vlen_check - check the bytes of element i. size: bytes of a base element; 1 where there is
  * none. Returns 0; -EBADMSG no UTF-8, or a partial base element; -ERANGE longer than 32 bits

@@ -118,7 +118,7 @@ static int fill_vlen(const struct ds_array *a, struct fill **ret, struct err *e)
 	f = fill_new(4 + text.len, size);
 	if (!f)
 		return err_nomem(e);
-	codec_vlen_put_head((uint32_t)n, f->head);
+	put_le32(f->head, (uint32_t)n);
 	f->head_len = CODEC_VLEN_HEAD;
 	put_le32(f->bytes, (uint32_t)text.len);
 	if (text.len > 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* load.c - makes the bytes of one presented chunk: read, decoded, quantised, encoded, framed.
  * Nothing is locked meanwhile but the list of scratch objects, to take one and to give it back. */
+#include "base/core/endian.h"
 #include "codecs/isolate/decoder.h"
 
 #include <errno.h>
@@ -300,7 +301,7 @@ static int load_strings(struct chunkio *c, uint32_t array, uint64_t linear,
 		frame_fixed(body->data, body->len, n, p->fixed_size, out);
 		return 0;
 	}
-	codec_vlen_put_head((uint32_t)n, out);
+	put_le32(out, (uint32_t)n);
 	if (body->len > 0)
 		memcpy(out + CODEC_VLEN_HEAD, body->data, body->len);
 	return 0;
