@@ -23,6 +23,9 @@ CODEC_BUILTINS(CODEC_DECLARE)
 
 #define CODEC_NUMCODECS "numcodecs." /* before a numcodecs id in Zarr v3 */
 
+/* codec_chain_check - `code` with a message when there are more filters than CODEC_CHAIN_MAX. */
+int codec_chain_check(const struct codec_chain *chain, int code, struct err *e) NZ_MUST_USE;
+
 /* codec_known_name - the name of a filter that may not be built in; NULL: not known. */
 const char *codec_known_name(uint32_t h5_id);
 

@@ -26,16 +26,23 @@ static bool skipped(uint32_t mask, uint32_t i)
 	return mask == CODEC_ALL_SKIPPED || (mask >> i & 1) != 0;
 }
 
+int codec_chain_check(const struct codec_chain *chain, int code, struct err *e)
+{
+	if (chain->n <= CODEC_CHAIN_MAX)
+		return 0;
+	return err_set(e, code, "%" PRIu32 " filters given, at most %d are supported", chain->n,
+		       CODEC_CHAIN_MAX);
+}
+
 /* find_all - the codecs of a chain; those that the mask skips need not be available. */
 static int find_all(const struct codec_chain *chain, uint32_t mask,
 		    const struct codec_ops **ret_ops, struct err *e)
 {
 	char tmp[NAME_CAP];
+	int rc = codec_chain_check(chain, -EBADMSG, e);
 
-	if (chain->n > CODEC_CHAIN_MAX)
-		return err_set(e, -EBADMSG,
-			       "%" PRIu32 " filters given, at most %d are supported", chain->n,
-			       CODEC_CHAIN_MAX);
+	if (rc)
+		return rc;
 	for (uint32_t i = 0; i < chain->n; i++) {
 		ret_ops[i] = codec_find(chain->specs[i].h5_id);
 		if (!skipped(mask, i) && (!ret_ops[i] || !ret_ops[i]->decode))
@@ -269,13 +276,9 @@ int codec_chain_encode(const struct codec_chain *chain, size_t elem_size, const 
 {
 	struct codec_call c = {
 		.scratch = scratch, .elem_size = elem_size, .in = in, .in_len = n, .e = e};
-	int rc = 0;
+	int rc = codec_chain_check(chain, -EOPNOTSUPP, e);
 
-	if (chain->n > CODEC_CHAIN_MAX)
-		return err_set(e, -EOPNOTSUPP,
-			       "%" PRIu32 " filters given, at most %d are supported", chain->n,
-			       CODEC_CHAIN_MAX);
-	if (chain->n == 0 && n > 0)
+	if (!rc && chain->n == 0 && n > 0)
 		buf_put(out, in, n);
 
 	for (uint32_t i = 0; !rc && i < chain->n; i++) {

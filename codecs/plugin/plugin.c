@@ -155,16 +155,10 @@ static size_t plugin_places(struct sandbox_path *ret, size_t cap)
 {
 	const char *dirs = secure_getenv("HDF5_PLUGIN_PATH");
 	size_t n = 0;
+	char *path;
 
-	for (size_t len; dirs && *dirs && n < cap; dirs += len + (dirs[len] == ':')) {
-		char *path = NULL;
-
-		len = strcspn(dirs, ":");
-		if (len > 0 && len < PATH_MAX &&
-		    asprintf(&path, "%s%s%.*s", dirs[0] == '/' ? "" : from,
-			     dirs[0] == '/' ? "" : "/", (int)len, dirs) >= 0)
-			ret[n++] = (struct sandbox_path){.path = path, .fd = -1};
-	}
+	while (n < cap && plugin_dir_next(&dirs, from, &path) == 0 && path)
+		ret[n++] = (struct sandbox_path){.path = path, .fd = -1};
 	if (n < cap)
 		ret[n++] = (struct sandbox_path){.path = plugin_default_dir(), .fd = -1};
 	return n;

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/core/str.h"
 #include "codecs/plugin/plugin_table.h"
 
 #define NOT_OURS "it belongs to another user"
@@ -139,35 +140,36 @@ static int plugin_scan_add_dir(struct plugin_libs *l, const char *path)
 	return rc;
 }
 
-static int add_named(struct plugin_libs *l, const char *from, const char *dir, size_t n)
+int plugin_dir_next(const char **dirs, const char *from, char **ret)
 {
-	auto_free char *path = NULL;
+	*ret = NULL;
+	while (*dirs && **dirs) {
+		const char *dir = *dirs;
+		const size_t n = strcspn(dir, ":");
 
-	if (n == 0)
-		return 0;
-	if (asprintf(&path, "%s%s%.*s", dir[0] == '/' ? "" : from, dir[0] == '/' ? "" : "/",
-		     (int)n, dir) < 0) {
-		path = NULL;
-		return -ENOMEM;
+		*dirs += n + (dir[n] == ':');
+		if (n == 0 || n >= PATH_MAX)
+			continue;
+		*ret = str_printf("%s%s%.*s", dir[0] == '/' ? "" : from,
+				  dir[0] == '/' ? "" : "/", (int)n, dir);
+		return *ret ? 0 : -ENOMEM;
 	}
-	return plugin_scan_add_dir(l, path);
+	return 0;
 }
 
 int plugin_scan(const char *dirs, const char *from, const char *last, struct plugin_libs *ret)
 {
-	int rc = 0;
+	char *path;
+	int rc;
 
 	*ret = (struct plugin_libs){0};
-	while (rc == 0 && dirs && *dirs) {
-		size_t n = strcspn(dirs, ":");
-
-		if (n < PATH_MAX)
-			rc = add_named(ret, from, dirs, n);
-		dirs += n + (dirs[n] == ':');
+	while ((rc = plugin_dir_next(&dirs, from, &path)) == 0 && path) {
+		rc = plugin_scan_add_dir(ret, path);
+		free(path);
+		if (rc < 0)
+			return rc;
 	}
-	if (rc == 0 && last)
-		rc = add_named(ret, from, last, strlen(last));
-	return rc;
+	return rc == 0 && last ? plugin_scan_add_dir(ret, last) : rc;
 }
 
 void plugin_libs_release(struct plugin_libs *l)

@@ -42,6 +42,9 @@ struct plugin_libs {
  * listed once. Returns 0; -ENOMEM with *ret to be released, too. */
 int plugin_scan(const char *dirs, const char *from, const char *last,
 		struct plugin_libs *ret) NZ_MUST_USE;
+/* plugin_dir_next - take the first directory, new, off the list *dirs; *ret is NULL at its end.
+ * Returns 0; -ENOMEM. */
+int plugin_dir_next(const char **dirs, const char *from, char **ret) NZ_MUST_USE;
 void plugin_libs_release(struct plugin_libs *l);
 
 /* plugin_distrust - why a file or directory must not be used: other users may write to it, or

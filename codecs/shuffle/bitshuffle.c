@@ -78,32 +78,6 @@ static size_t bitshuffle_at_most(const struct bitshuffle_form *f, size_t n)
 	return f->block < n ? f->block : n / MULTIPLE * MULTIPLE;
 }
 
-/* ---- without compression ---- */
-
-typedef void turn_fn(size_t size, size_t n, const uint8_t *in, uint8_t *out, uint8_t *room);
-
-/* turn_blocks - convert all n elements, in either direction. Returns 0 or -ENOMEM. */
-static int turn_blocks(const struct codec_call *c, const struct bitshuffle_form *f,
-		       turn_fn *turn, size_t n, uint8_t *out)
-{
-	const uint8_t *in = c->in;
-	const size_t most = bitshuffle_at_most(f, n);
-	uint8_t *room =
-		codec_scratch_get(c->scratch, CODEC_SCRATCH_OWN, bitplanes_room(f->size, most));
-
-	if (!room)
-		return err_nomem(c->e);
-	for (size_t m; n >= MULTIPLE; n -= m) {
-		m = bitshuffle_at_most(f, n);
-		turn(f->size, m, in, out, room);
-		in += m * f->size;
-		out += m * f->size;
-	}
-	if (n > 0)
-		memcpy(out, in, n * f->size);
-	return 0;
-}
-
 /* ---- decoding ---- */
 
 /* bitshuffle_unpack - decode one stored block to exactly n bytes. */
@@ -129,35 +103,40 @@ static int bitshuffle_unpack(const struct codec_call *c, const struct bitshuffle
 		       "bitshuffle: a block of %zu bytes does not decode to %zu", stored, n);
 }
 
-/* undo_blocks - decode the stored blocks after the header to n elements. */
-static int undo_blocks(const struct codec_call *c, const struct bitshuffle_form *f, size_t n)
+/* undo_blocks - decode the stored blocks, in_len bytes at in, to n elements. */
+static int undo_blocks(const struct codec_call *c, const struct bitshuffle_form *f,
+		       const uint8_t *in, size_t in_len, size_t n)
 {
-	const uint8_t *in = c->in + HEAD;
-	size_t in_len = c->in_len - HEAD;
+	const bool packed = f->compressor != NONE;
 	uint8_t *out = c->out;
 	const size_t most = bitshuffle_at_most(f, n),
-		     bytes = most * f->size; /* at most n * size */
+		     bytes = packed ? most * f->size : 0; /* at most n * size */
 	uint8_t *rows = codec_scratch_get(c->scratch, CODEC_SCRATCH_OWN,
 					  bytes + bitplanes_room(f->size, most));
 
 	if (!rows)
 		return err_nomem(c->e);
 	for (size_t m, stored; n >= MULTIPLE; n -= m) {
-		int rc;
+		int rc = 0;
 
 		m = bitshuffle_at_most(f, n);
-		stored = in_len >= SIZE_BYTES ? (size_t)get_be(in, SIZE_BYTES) : 0;
-		if (in_len < SIZE_BYTES || stored > in_len - SIZE_BYTES)
-			return err_set(
-				c->e, -EBADMSG,
-				"bitshuffle: a block of %zu bytes, but only %zu are left",
-				stored, in_len);
-		rc = bitshuffle_unpack(c, f, in + SIZE_BYTES, stored, rows, m * f->size);
+		stored = m * f->size;
+		if (packed) {
+			stored = in_len >= SIZE_BYTES ? (size_t)get_be(in, SIZE_BYTES) : 0;
+			if (in_len < SIZE_BYTES || stored > in_len - SIZE_BYTES)
+				return err_set(c->e, -EBADMSG,
+					       "bitshuffle: a block of %zu bytes, but only %zu "
+					       "are left",
+					       stored, in_len);
+			in += SIZE_BYTES;
+			in_len -= SIZE_BYTES;
+			rc = bitshuffle_unpack(c, f, in, stored, rows, m * f->size);
+		}
 		if (rc)
 			return rc;
-		bitplanes_join(f->size, m, rows, out, rows + bytes);
-		in += SIZE_BYTES + stored;
-		in_len -= SIZE_BYTES + stored;
+		bitplanes_join(f->size, m, packed ? rows : in, out, rows + bytes);
+		in += stored;
+		in_len -= stored;
 		out += m * f->size;
 	}
 	if (in_len < n * f->size)
@@ -191,10 +170,13 @@ static int bitshuffle_decode(const struct codec_call *c)
 {
 	uint64_t total = c->in_len;
 	struct bitshuffle_form f;
+	size_t head = 0;
 	int rc = bitshuffle_form_of(c->spec, &f, -EBADMSG, c->e);
 
-	if (!rc && f.compressor != NONE)
+	if (!rc && f.compressor != NONE) {
+		head = HEAD;
 		rc = bitshuffle_head(&f, c, &total);
+	}
 	if (rc)
 		return rc;
 	if (total > c->cap)
@@ -207,9 +189,7 @@ static int bitshuffle_decode(const struct codec_call *c)
 			       " bytes are not a whole number of elements of %zu bytes",
 			       total, f.size);
 	*c->ret_len = (size_t)total;
-	if (f.compressor == NONE)
-		return turn_blocks(c, &f, bitplanes_join, (size_t)total / f.size, c->out);
-	return undo_blocks(c, &f, (size_t)total / f.size);
+	return undo_blocks(c, &f, c->in + head, c->in_len - head, (size_t)total / f.size);
 }
 
 /* ---- encoding ---- */
@@ -247,53 +227,57 @@ static int bitshuffle_pack(ZSTD_CCtx *zstd, const struct bitshuffle_form *f, con
 static int do_blocks(const struct codec_call *c, ZSTD_CCtx *zstd,
 		     const struct bitshuffle_form *f)
 {
+	const bool packed = f->compressor != NONE;
 	const uint8_t *in = c->in;
 	size_t n = c->in_len / f->size;
-	const size_t most = bitshuffle_at_most(f, n), bytes = most * f->size;
+	const size_t most = bitshuffle_at_most(f, n), bytes = packed ? most * f->size : 0;
 	uint8_t *rows = codec_scratch_get(c->scratch, CODEC_SCRATCH_OWN,
 					  bytes + bitplanes_room(f->size, most));
 
 	if (!rows)
 		return err_nomem(c->e);
 	for (size_t m; n >= MULTIPLE; n -= m) {
-		int rc;
+		uint8_t *to = rows;
+		int rc = 0;
 
 		m = bitshuffle_at_most(f, n);
-		bitplanes_split(f->size, m, in, rows, rows + bytes);
-		rc = bitshuffle_pack(zstd, f, rows, m * f->size, c->to, c->e);
+		if (!packed)
+			to = buf_grow(c->to, m * f->size);
+		if (!to)
+			return err_nomem(c->e);
+		bitplanes_split(f->size, m, in, to, rows + bytes);
+		if (packed)
+			rc = bitshuffle_pack(zstd, f, rows, m * f->size, c->to, c->e);
 		if (rc)
 			return rc;
 		in += m * f->size;
 	}
-	if (n > 0)
-		buf_put(c->to, in, n * f->size);
-	return 0;
+	buf_put(c->to, in, n * f->size);
+	return buf_ok(c->to) ? 0 : err_nomem(c->e);
 }
 
-static int encode_packed(const struct codec_call *c, const struct bitshuffle_form *f)
+static int encode_blocks(const struct codec_call *c, const struct bitshuffle_form *f)
 {
-	size_t start = c->to->len, block;
 	ZSTD_CCtx *zstd = NULL;
+	size_t block;
 	uint8_t *p;
 	int rc;
 
+	if (f->compressor == NONE)
+		return do_blocks(c, NULL, f);
 	if (ckd_mul(&block, f->block, f->size) || block > UINT32_MAX)
 		return err_set(c->e, -EOPNOTSUPP, "bitshuffle: blocks are larger than %u bytes",
 			       UINT32_MAX);
 	p = buf_grow(c->to, HEAD);
 	if (p && f->compressor == ZSTD)
 		zstd = codec_zstd_encoder(c->scratch);
-	if (!p || (f->compressor == ZSTD && !zstd)) {
-		c->to->len = start;
+	if (!p || (f->compressor == ZSTD && !zstd))
 		return err_nomem(c->e);
-	}
 	put_be(p, c->in_len, 8);
 	put_be(p + 8, block, 4);
 	rc = do_blocks(c, zstd, f);
 	if (zstd)
 		codec_zstd_encoded(c->scratch);
-	if (rc)
-		c->to->len = start;
 	return rc;
 }
 
@@ -301,22 +285,14 @@ static int bitshuffle_encode(const struct codec_call *c)
 {
 	size_t start = c->to->len;
 	struct bitshuffle_form f;
-	uint8_t *p;
 	int rc = bitshuffle_form_of(c->spec, &f, -EOPNOTSUPP, c->e);
 
-	if (rc)
-		return rc;
-	if (c->in_len % f.size) /* readers reject it */
-		return err_set(
-			c->e, -EOPNOTSUPP,
-			"bitshuffle: %zu bytes are not a whole number of elements of %zu bytes",
-			c->in_len, f.size);
-	if (f.compressor != NONE)
-		return encode_packed(c, &f);
-	if (c->in_len == 0)
-		return 0;
-	p = buf_grow(c->to, c->in_len);
-	rc = p ? turn_blocks(c, &f, bitplanes_split, c->in_len / f.size, p) : err_nomem(c->e);
+	if (!rc && c->in_len % f.size) /* readers reject it */
+		rc = err_set(c->e, -EOPNOTSUPP,
+			     "bitshuffle: %zu bytes are not a whole number of elements of %zu "
+			     "bytes",
+			     c->in_len, f.size);
+	rc = rc ? rc : encode_blocks(c, &f);
 	if (rc)
 		c->to->len = start;
 	return rc;

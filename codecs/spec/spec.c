@@ -270,13 +270,9 @@ int codec_chain_prepare(struct arena *a, const struct codec_chain *chain,
 {
 	struct codec_spec specs[CODEC_CHAIN_MAX];
 	uint32_t n = 0;
-	int rc = 0;
+	int rc = codec_chain_check(chain, -EINVAL, e);
 
-	if (chain->n > CODEC_CHAIN_MAX)
-		return err_set(e, -EINVAL,
-			       "%" PRIu32 " filters given, at most %d are supported", chain->n,
-			       CODEC_CHAIN_MAX);
-	for (unsigned int r = 0; r <= 2; r++)
+	for (unsigned int r = 0; !rc && r <= 2; r++)
 		for (uint32_t i = 0; !rc && i < chain->n; i++)
 			if (spec_rank(chain->specs[i].h5_id) == r)
 				rc = prepare_one(a, &chain->specs[i], array, &specs[n++], e);
