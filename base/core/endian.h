@@ -84,11 +84,6 @@ static inline void put_be(void *p, uint64_t v, size_t n)
 	put_uint(p, v, n, true);
 }
 
-static inline uint16_t get_le16(const void *p)
-{
-	return (uint16_t)get_le(p, 2);
-}
-
 static inline uint32_t get_le32(const void *p)
 {
 	return (uint32_t)get_le(p, 4);
@@ -97,11 +92,6 @@ static inline uint32_t get_le32(const void *p)
 static inline uint64_t get_le64(const void *p)
 {
 	return get_le(p, 8);
-}
-
-static inline uint32_t get_be32(const void *p)
-{
-	return (uint32_t)get_be(p, 4);
 }
 
 static inline uint64_t get_be64(const void *p)

@@ -33,8 +33,9 @@ enum { CODEC_GZIP = CODEC_PRIVATE, CODEC_LZ4, CODEC_LZMA, CODEC_CRC32C, CODEC_CR
 struct codec_array;
 
 /* codec_conf - the configuration of one codec in a Zarr document, independent of its parser. The
- * getters return 0; -ENOENT: no such member, or null; -EINVAL: of another type. `integer` also
- * accepts whole numbers written as "5" or 5.0. Strings are borrowed for the call. */
+ * getters return 0; -ENOENT: no such member, or null, and *ret is unchanged; -EINVAL: of another
+ * type. `integer` also accepts whole numbers written as "5" or 5.0. Strings are borrowed for the
+ * call. */
 struct codec_conf {
 	void *arg;
 	int version;          /* 2: a numcodecs object with "id"; 3: a "configuration" */

@@ -7,51 +7,31 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* config_found - map a getter's result: 1 a value, 0 use the default, negative an error. */
+/* config_found - a getter's result; a member may be missing. */
 static int config_found(int rc, const char *member, const char *wanted, struct err *e)
 {
-	if (rc == -ENOENT)
-		return 0;
-	if (rc)
-		return err_set(e, -EBADMSG, "'%s' is not %s", member, wanted);
-	return 1;
+	return rc && rc != -ENOENT ? err_set(e, -EBADMSG, "'%s' is not %s", member, wanted) : 0;
 }
 
 int codec_conf_int(const struct codec_conf *conf, const char *member, int64_t missing,
 		   int64_t *ret, struct err *e)
 {
-	int64_t v = 0;
-	int rc =
-		config_found(conf->integer(conf->arg, member, &v), member, "a whole number", e);
-
-	if (rc < 0)
-		return rc;
-	*ret = rc ? v : missing;
-	return 0;
+	*ret = missing;
+	return config_found(conf->integer(conf->arg, member, ret), member, "a whole number", e);
 }
 
 int codec_conf_real(const struct codec_conf *conf, const char *member, double missing,
 		    double *ret, struct err *e)
 {
-	double v = 0;
-	int rc = config_found(conf->real(conf->arg, member, &v), member, "a number", e);
-
-	if (rc < 0)
-		return rc;
-	*ret = rc ? v : missing;
-	return 0;
+	*ret = missing;
+	return config_found(conf->real(conf->arg, member, ret), member, "a number", e);
 }
 
 int codec_conf_text(const struct codec_conf *conf, const char *member, const char *missing,
 		    const char **ret, struct err *e)
 {
-	const char *v = NULL;
-	int rc = config_found(conf->text(conf->arg, member, &v), member, "a string", e);
-
-	if (rc < 0)
-		return rc;
-	*ret = rc ? v : missing;
-	return 0;
+	*ret = missing;
+	return config_found(conf->text(conf->arg, member, ret), member, "a string", e);
 }
 
 int codec_conf_level(const struct codec_conf *conf, const char *member, int32_t lo, int32_t hi,

@@ -35,7 +35,7 @@ static enum address_class kind_of_ipv4(const uint8_t b[4])
 		{0xe0000000, 4, HTTP_LINK_LOCAL}, /* multicast */
 		{0xf0000000, 4, HTTP_LINK_LOCAL}, /* reserved, broadcast */
 	};
-	uint32_t addr = get_be32(b);
+	uint32_t addr = (uint32_t)get_be(b, 4);
 
 	for (size_t i = 0; i < ARRAY_LEN(blocks); i++)
 		if ((addr ^ blocks[i].addr) >> (32 - blocks[i].bits) == 0)

@@ -25,9 +25,9 @@ static void test_endian(void **state)
 	assert_int_equal(get_le(b, 3), 0x030201);
 	assert_int_equal(get_be(b, 3), 0x010203);
 	assert_int_equal(get_le(b, 0), 0);
-	assert_int_equal(get_le16(b), 0x0201);
+	assert_int_equal(get_le(b, 2), 0x0201);
 	assert_int_equal(get_le32(b + 1), 0x05040302);
-	assert_int_equal(get_be32(b + 1), 0x02030405);
+	assert_int_equal(get_be(b + 1, 4), 0x02030405);
 	assert_int_equal(get_uint(b, 2, true), 0x0102);
 	assert_int_equal(get_uint(b, 2, false), 0x0201);
 	put_le(out + 1, 0x0908070605040302u, 8);
