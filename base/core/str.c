@@ -68,9 +68,8 @@ int str_size(const char *s, uint64_t max, uint64_t *ret)
 
 void str_put_json(struct buf *b, const char *s, size_t n)
 {
-	struct buf utf8;
+	auto_buf utf8 = buf_of(SIZE_MAX / 4);
 
-	buf_init(&utf8, SIZE_MAX / 4);
 	utf8_put_text(&utf8, s, n);
 	buf_putc(b, '"');
 	for (size_t i = 0; i < utf8.len; i++) {
@@ -86,7 +85,6 @@ void str_put_json(struct buf *b, const char *s, size_t n)
 	buf_putc(b, '"');
 	if (!buf_ok(&utf8))
 		buf_fail(b, &utf8);
-	buf_release(&utf8);
 }
 
 /* comma_due - true if the text so far ends in a value, blanks aside. */

@@ -162,10 +162,8 @@ size_t utf8_tail(const void *s, size_t n, size_t max)
 const char *utf8_copy(struct arena *a, const void *s, size_t n, size_t *ret_n,
 		      bool *ret_converted)
 {
-	const char *ret = NULL;
-	struct buf out;
+	auto_buf out = buf_of(a->max);
 
-	buf_init(&out, a->max);
 	if (!utf8_ok(s, n)) {
 		(void)utf8_put_text(&out, s, n);
 		s = out.data;
@@ -173,10 +171,7 @@ const char *utf8_copy(struct arena *a, const void *s, size_t n, size_t *ret_n,
 		if (ret_converted)
 			*ret_converted = true;
 	}
-	if (buf_ok(&out))
-		ret = arena_copy(a, s, n);
 	if (ret_n)
 		*ret_n = n;
-	buf_release(&out);
-	return ret;
+	return buf_ok(&out) ? arena_copy(a, s, n) : NULL;
 }

@@ -222,11 +222,10 @@ static void metrics_put_value(void *arg, const struct metric_value *v)
 
 void metrics_text(const char *mount, const char *version, struct buf *out)
 {
-	struct buf name;
+	auto_buf name = buf_of((size_t)1 << 16);
 	struct metrics_text_s t = {.out = out};
 
 	/* a path may have any bytes, the output is UTF-8 */
-	buf_init(&name, (size_t)1 << 16);
 	(void)utf8_put_text(&name, mount, strlen(mount));
 	buf_putc(&name, '\0');
 	t.mount = buf_ok(&name) ? (const char *)name.data : "";
@@ -238,5 +237,4 @@ void metrics_text(const char *mount, const char *version, struct buf *out)
 	buf_puts(out, "} 1\n");
 	metrics_each(metrics_put_value, &t);
 	buf_puts(out, "# EOF\n");
-	buf_release(&name);
 }

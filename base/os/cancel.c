@@ -8,7 +8,6 @@
 #include "base/core/clock.h"
 
 #define LOOK_NS ((int64_t)100 * 1000 * 1000) /* between checks for a cancellation */
-#define SECOND_NS ((int64_t)1000 * 1000 * 1000)
 
 static _Thread_local struct cancel *current;
 static _Atomic bool everything;
@@ -100,8 +99,7 @@ int cancel_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t until)
 		return -ETIMEDOUT;
 	if (next > until)
 		next = until;
-	ts.tv_sec = next / SECOND_NS;
-	ts.tv_nsec = next % SECOND_NS;
+	ts = clock_timespec(next);
 	(void)pthread_cond_timedwait(cond, lock, &ts); /* timed out or woken: check again */
 	return cancel_requested() ? -EINTR : 0;
 }
@@ -116,9 +114,7 @@ int cancel_lock(pthread_mutex_t *lock)
 		if (cancel_requested())
 			return -EINTR;
 		until = clock_wall();
-		until.tv_nsec += LOOK_NS;
-		until.tv_sec += until.tv_nsec / SECOND_NS;
-		until.tv_nsec %= SECOND_NS;
+		until = clock_timespec(clock_ns_of(&until) + LOOK_NS);
 	} while (pthread_mutex_timedlock(lock, &until) != 0);
 	return 0;
 }

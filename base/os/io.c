@@ -5,8 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/core/clock.h"
 
 int io_pread(int fd, void *out, size_t n, uint64_t off, struct err *e)
 {
@@ -82,7 +83,7 @@ int io_start_sync(int fd, uint64_t off, uint64_t n, struct err *e)
 
 int64_t io_racy_ns(int64_t changed)
 {
-	const int64_t second = (int64_t)1000 * 1000 * 1000;
+	const int64_t second = CLOCK_NS_PER_S;
 	const int64_t tick = changed % second == 0 ? 2 * second : second / 50;
 	const int64_t step = second / 100; /* resolution of the clock below at HZ=100 */
 	struct timespec now;
@@ -91,7 +92,7 @@ int64_t io_racy_ns(int64_t changed)
 	/* the clock that file systems use for timestamps */
 	if (clock_gettime(CLOCK_REALTIME_COARSE, &now) < 0)
 		return tick;
-	if (ckd_sub(&age, now.tv_sec * second + now.tv_nsec, changed))
+	if (ckd_sub(&age, clock_ns_of(&now), changed))
 		return 0;
 	return age < tick && age > -tick ? tick - age + step : 0;
 }

@@ -118,9 +118,7 @@ static int keep_decoded(char **ret, const char *text, size_t n, const char *wher
 	rc = url_decode(&b, text, n, e);
 	if (rc == 0)
 		rc = os_url_keep(ret, b.data ? (const char *)b.data : "", b.len, e);
-	if (b.data)
-		explicit_bzero(b.data, b.len); /* may be a password */
-	buf_release(&b);
+	buf_wipe(&b); /* may be a password */
 	return rc;
 }
 

@@ -207,10 +207,8 @@ static void limit(unsigned may, const struct sandbox_limits *l)
 		soft(RLIMIT_AS, now + l->memory);
 	/* open descriptors may have higher numbers */
 	if (!(may & SANDBOX_WRITES) && getrlimit(RLIMIT_NOFILE, &files) == 0 &&
-	    files.rlim_cur > FILES_MAX) {
-		files.rlim_cur = FILES_MAX;
-		(void)setrlimit(RLIMIT_NOFILE, &files);
-	}
+	    files.rlim_cur > FILES_MAX)
+		soft(RLIMIT_NOFILE, FILES_MAX);
 }
 
 void sandbox_renew(int pid, uint64_t cpu_ms)

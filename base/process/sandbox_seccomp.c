@@ -421,19 +421,17 @@ static int sandbox_seccomp_add_all(scmp_filter_ctx c, unsigned may)
 static bool program_of(scmp_filter_ctx c, struct sock_fprog *ret)
 {
 	auto_fd int fd = memfd_create("nczarrfs-filter", MFD_CLOEXEC);
-	struct sock_filter *code;
+	auto_free struct sock_filter *code = NULL;
 	struct stat st;
 
 	if (fd < 0 || seccomp_export_bpf(c, fd) < 0 || fstat(fd, &st) < 0 || st.st_size <= 0 ||
 	    (size_t)st.st_size > PROGRAM_MAX || (size_t)st.st_size % sizeof(*code))
 		return false;
 	code = malloc((size_t)st.st_size);
-	if (!code || pread(fd, code, (size_t)st.st_size, 0) != st.st_size) {
-		free(code);
+	if (!code || pread(fd, code, (size_t)st.st_size, 0) != st.st_size)
 		return false;
-	}
 	ret->len = (unsigned short)((size_t)st.st_size / sizeof(*code));
-	ret->filter = code;
+	ret->filter = steal(&code);
 	return true;
 }
 

@@ -152,18 +152,15 @@ static int lzma_filters_all_of(const json_t *list, uint32_t *params, uint32_t *r
 int lzma_filters_from(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
 		      struct err *e)
 {
+	json_auto_t *v = NULL;
 	json_error_t error;
-	json_t *v;
-	int rc;
 
 	*ret_n = 0;
 	if (!conf->json)
 		return 0;
 	v = json_loads(conf->json, JSON_REJECT_DUPLICATES, &error);
-	rc = v ? lzma_filters_all_of(json_object_get(v, "filters"), params, ret_n, e)
-	       : err_set(e, -EBADMSG, "lzma: its JSON is not valid: %s", error.text);
-	json_decref(v);
-	return rc;
+	return v ? lzma_filters_all_of(json_object_get(v, "filters"), params, ret_n, e)
+		 : err_set(e, -EBADMSG, "lzma: its JSON is not valid: %s", error.text);
 }
 
 /* ---- to liblzma and to a document ---- */

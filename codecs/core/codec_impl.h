@@ -94,7 +94,6 @@ uint8_t *codec_put_blocks(const uint8_t *in, size_t n, size_t block, size_t head
  * codec_stored_blocks returns the end of its output. */
 uint64_t codec_stored_size(uint64_t n);
 
-struct libdeflate_compressor;
 /* codec_deflate_as - encode with one of libdeflate's two pairs of functions. name: for messages. */
 int codec_deflate_as(const struct codec_call *c, const char *name, int level,
 		     size_t (*bound_of)(struct libdeflate_compressor *z, size_t n),

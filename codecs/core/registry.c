@@ -68,16 +68,12 @@ const struct codec_ops *codec_find_zarr3(const char *name, size_t n)
 bool codec_has_zarr2(const struct codec_spec *spec, size_t elem_size)
 {
 	const struct codec_ops *ops = codec_find(spec->h5_id);
-	struct buf json;
-	bool ok;
+	auto_buf json = buf_of(ZARR2_MAX);
 
 	if (!ops || !ops->zarr2_id || !ops->origin || !ops->zarr2_params)
 		return ops && ops->zarr2_id;
-	buf_init(&json, ZARR2_MAX);
 	ops->zarr2_params(spec, elem_size, &json);
-	ok = buf_ok(&json);
-	buf_release(&json);
-	return ok;
+	return buf_ok(&json);
 }
 
 /* The ids of netCDF-C and of plugins are not numcodecs', even if the names are equal. */

@@ -65,10 +65,9 @@ static bool conf_json_escape(struct conf_json_text *t, struct buf *b)
 static const char *string(struct conf_json_text *t)
 {
 	const char *ret = NULL;
-	struct buf b;
+	auto_buf b = buf_of(CODEC_JSON_MAX);
 	bool good = conf_json_take(t, '"');
 
-	buf_init(&b, CODEC_JSON_MAX);
 	while (good && t->p < t->end && *t->p != '"') {
 		if ((unsigned char)*t->p < 0x20)
 			good = false;
@@ -80,7 +79,6 @@ static const char *string(struct conf_json_text *t)
 	if (good && conf_json_take(t, '"') && buf_ok(&b) && utf8_ok(b.data, b.len))
 		ret = arena_copy(t->arena, b.data ? (const void *)b.data : "", b.len);
 	t->starved |= b.starved;
-	buf_release(&b);
 	return ret;
 }
 

@@ -25,18 +25,6 @@ static __attribute__((destructor)) void forget_spare(void)
 	codec_scratch_free(atomic_exchange(&spare, NULL));
 }
 
-static struct codec_scratch *take_scratch(void)
-{
-	struct codec_scratch *s = atomic_exchange(&spare, NULL);
-
-	return s ? s : codec_scratch_new();
-}
-
-static void give_scratch(struct codec_scratch *s)
-{
-	codec_scratch_free(atomic_exchange(&spare, s));
-}
-
 /* first_room - the first guess for the decoded length of n bytes. */
 static size_t first_room(size_t n, size_t max)
 {
@@ -80,14 +68,11 @@ static uint8_t *export_h5z_decode(const struct codec_ops *ops, struct codec_call
 static uint8_t *export_h5z_encode(const struct codec_ops *ops, struct codec_call *c, size_t max,
 				  size_t *ret_size)
 {
-	struct buf out;
+	auto_buf out = buf_of(PTRDIFF_MAX);
 
-	buf_init(&out, PTRDIFF_MAX);
 	c->to = &out;
-	if (ops->encode(c) || !buf_ok(&out) || out.len == 0 || out.len > max) {
-		buf_release(&out);
+	if (ops->encode(c) || !buf_ok(&out) || out.len == 0 || out.len > max)
 		return NULL;
-	}
 	*ret_size = out.cap;
 	return buf_take(&out, c->ret_len);
 }
@@ -111,7 +96,9 @@ size_t codec_h5z(const struct codec_ops *ops, size_t max, unsigned flags, size_t
 
 	if (n == 0 || !*buf || !(back ? ops->decode != NULL : ops->encode != NULL))
 		return 0;
-	c.scratch = take_scratch();
+	c.scratch = atomic_exchange(&spare, NULL);
+	if (!c.scratch)
+		c.scratch = codec_scratch_new();
 	if (!c.scratch)
 		return 0;
 	if (back)
@@ -119,7 +106,7 @@ size_t codec_h5z(const struct codec_ops *ops, size_t max, unsigned flags, size_t
 	else
 		out = export_h5z_encode(ops, &c, flags & CODEC_H5Z_OPTIONAL ? n : SIZE_MAX,
 					&room);
-	give_scratch(c.scratch);
+	codec_scratch_free(atomic_exchange(&spare, c.scratch));
 	if (!out)
 		return 0;
 	free(*buf);

@@ -315,17 +315,14 @@ static int plugin_prepare(const struct codec_spec *spec, const struct codec_arra
 					  .rank = a->rank,
 					  .n_fill = a->fill ? a->elem_size : 0,
 					  .big_endian = a->big_endian};
-	struct buf in;
-	int rc;
+	auto_buf in = buf_of(sizeof(head) + a->rank * sizeof(*a->chunk) + (size_t)a->elem_size);
 
-	buf_init(&in, sizeof(head) + a->rank * sizeof(*a->chunk) + (size_t)a->elem_size);
 	buf_put(&in, &head, sizeof(head));
 	buf_put(&in, a->chunk, a->rank * sizeof(*a->chunk));
 	buf_put(&in, a->fill, head.n_fill);
-	rc = buf_ok(&in) ? ask_params(spec, PLUGIN_PREPARE, in.data, in.len, params, ret_n, e)
-			 : err_nomem(e);
-	buf_release(&in);
-	return rc;
+	if (!buf_ok(&in))
+		return err_nomem(e);
+	return ask_params(spec, PLUGIN_PREPARE, in.data, in.len, params, ret_n, e);
 }
 
 /* ---- Zarr ---- */
@@ -359,9 +356,8 @@ static int from_object(json_t *v, const struct codec_array *array, uint32_t *par
 static int plugin_from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
 			    struct err *e)
 {
+	json_auto_t *v = NULL;
 	json_error_t error;
-	json_t *v;
-	int rc;
 
 	*ret_n = 0;
 	if (!conf->json)
@@ -369,10 +365,8 @@ static int plugin_from_zarr(const struct codec_conf *conf, uint32_t *params, uin
 	if (strlen(conf->json) > PLUGIN_JSON_MAX)
 		return err_set(e, -EBADMSG, "its JSON is too long");
 	v = json_loads(conf->json, JSON_REJECT_DUPLICATES, &error);
-	rc = v ? from_object(v, conf->array, params, ret_n, e)
-	       : err_set(e, -EBADMSG, "its JSON is not valid: %s", error.text);
-	json_decref(v);
-	return rc;
+	return v ? from_object(v, conf->array, params, ret_n, e)
+		 : err_set(e, -EBADMSG, "its JSON is not valid: %s", error.text);
 }
 
 /* put_members - append the members of the codec's JSON except its id, serialised again, because a
@@ -387,11 +381,10 @@ static bool put_members(json_t *v, const char *codecid, struct buf *json)
 		return false;
 	json_object_foreach(v, name, value)
 	{
-		json_t *key = json_string(name);
+		json_auto_t *key = json_string(name);
 		auto_free char *k = key ? json_dumps(key, JSON_ENCODE_ANY) : NULL;
 		auto_free char *text = json_dumps(value, JSON_ENCODE_ANY);
 
-		json_decref(key);
 		if (!k || !text)
 			return false;
 		if (strcmp(name, "id") != 0)
@@ -405,18 +398,14 @@ static void plugin_zarr2_params(const struct codec_spec *spec, size_t elem_size 
 				struct buf *json)
 {
 	const struct plugin *p = plugin_do_find(spec->h5_id);
-	struct plugin_call c = {.op = PLUGIN_TO_JSON, .cap = PLUGIN_JSON_MAX};
-	json_t *v = NULL;
-	struct buf text;
+	auto_buf text = buf_of(PLUGIN_JSON_MAX);
+	struct plugin_call c = {.op = PLUGIN_TO_JSON, .cap = PLUGIN_JSON_MAX, .to = &text};
+	json_auto_t *v = NULL;
 
-	buf_init(&text, PLUGIN_JSON_MAX);
-	c.to = &text;
 	if (p && plugin_do_call(spec, &c, NULL) == 0)
 		v = json_loadb((const char *)text.data, text.len, JSON_REJECT_DUPLICATES, NULL);
 	if (!v || !put_members(v, p->codecid, json))
 		json->failed = true;
-	json_decref(v);
-	buf_release(&text);
 }
 
 /* Filters whose encoding changes elements on purpose. Source: registered filters,

@@ -61,15 +61,12 @@ const char *plugin_distrust(const char *path)
 /* plugin_scan_add - takes ownership of path. */
 static int plugin_scan_add(struct plugin_libs *l, char *path, const char *why)
 {
-	char *copy = why ? strdup(why) : NULL;
+	auto_free char *own = path, *copy = why ? strdup(why) : NULL;
 
 	if (!path || (why && !copy) ||
-	    grow_array(&l->v, &l->cap, l->n + 1, sizeof(*l->v)) < 0) {
-		free(path);
-		free(copy);
+	    grow_array(&l->v, &l->cap, l->n + 1, sizeof(*l->v)) < 0)
 		return -ENOMEM;
-	}
-	l->v[l->n++] = (struct plugin_lib){.path = path, .why = copy};
+	l->v[l->n++] = (struct plugin_lib){.path = steal(&own), .why = steal(&copy)};
 	return 0;
 }
 

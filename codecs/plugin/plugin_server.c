@@ -162,7 +162,7 @@ static int run_from_json(struct plugin_call *c, struct err *e)
 {
 	const struct plugin_codec *k;
 	struct plugin_code *code;
-	unsigned *params = NULL;
+	auto_free unsigned *params = NULL;
 	size_t n = 0;
 	int rc = load_codec(c, &code, &k, e), said;
 
@@ -173,28 +173,24 @@ static int run_from_json(struct plugin_call *c, struct err *e)
 	if (c->in_len == 0 || c->in[c->in_len - 1] != '\0')
 		return err_set(e, -EINVAL, "a string is missing");
 	said = k->codec_to_hdf5((const char *)c->in, &n, &params);
-	rc = said ? err_set(e, -EBADMSG, "its codec rejects %.200s (error %d)",
-			    (const char *)c->in, said)
-		  : give_params(c, n, params, e);
-	free(params);
-	return rc;
+	return said ? err_set(e, -EBADMSG, "its codec rejects %.200s (error %d)",
+			      (const char *)c->in, said)
+		    : give_params(c, n, params, e);
 }
 
 static int run_to_json(struct plugin_call *c, struct err *e)
 {
 	const struct plugin_codec *k;
 	struct plugin_code *code;
-	char *json = NULL;
+	auto_free char *json = NULL;
 	int rc = load_codec(c, &code, &k, e), said;
 
 	if (rc < 0)
 		return rc;
 	said = k->hdf5_to_codec ? k->hdf5_to_codec(c->n_params, c->params, &json) : -1;
-	rc = said || !json
-		     ? err_set(e, -EINVAL, "its codec rejects the parameters (error %d)", said)
-		     : plugin_give(c, json, strnlen(json, room_of(json, SIZE_MAX)), e);
-	free(json);
-	return rc;
+	return said || !json
+		       ? err_set(e, -EINVAL, "its codec rejects the parameters (error %d)", said)
+		       : plugin_give(c, json, strnlen(json, room_of(json, SIZE_MAX)), e);
 }
 
 /* ---- the parameters that a writer stores ---- */
@@ -405,7 +401,7 @@ static int by_codec(struct plugin_call *c, const struct wanted *w, int *ret_said
 	const struct plugin_codec *k;
 	struct plugin_code *code;
 	struct netcdf nc;
-	unsigned *visible = NULL, *working = NULL;
+	auto_free unsigned *visible = NULL, *working = NULL;
 	size_t n_visible = c->n_params, n_working = 0;
 	int ncid = -1, var = -1, rc = load_codec(c, &code, &k, e);
 
@@ -423,11 +419,7 @@ static int by_codec(struct plugin_call *c, const struct wanted *w, int *ret_said
 					 : -1;
 	if (ncid >= 0)
 		(void)nc.discard(ncid);
-	if (*ret_said == 0)
-		rc = give_params(c, n_working, working, e);
-	free(visible);
-	free(working);
-	return rc;
+	return *ret_said == 0 ? give_params(c, n_working, working, e) : 0;
 }
 
 /* run_prepare - first the filter's own function: HDF5 writers use it, it needs no netCDF library

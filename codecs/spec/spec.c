@@ -204,17 +204,13 @@ static unsigned int spec_rank(uint32_t h5_id)
 /* no_codec - the error for a filter that is neither built in nor in a plugin. */
 static int no_codec(const struct codec_spec *spec, struct err *e)
 {
-	struct buf b;
-	int rc;
+	auto_buf b = buf_of(REMEDY_CAP);
 
-	buf_init(&b, REMEDY_CAP);
 	codec_missing(spec, &b);
 	buf_putc(&b, '\0');
-	rc = err_set(e, -EOPNOTSUPP, "%s",
-		     buf_ok(&b) ? (const char *)b.data
-				: "no codec for the filter is available");
-	buf_release(&b);
-	return rc;
+	return err_set(e, -EOPNOTSUPP, "%s",
+		       buf_ok(&b) ? (const char *)b.data
+				  : "no codec for the filter is available");
 }
 
 /* prepare_one - convert the parameters to those that an HDF5 writer stores. */

@@ -60,11 +60,10 @@ bool codec_spec_json3(const struct codec_spec *spec, size_t elem_size, struct bu
 	const struct codec_ops *ops = codec_find(spec->h5_id);
 	char tmp[NAME_CAP];
 	const char *name = ops ? codec_zarr3_name(ops, tmp, sizeof(tmp)) : NULL;
-	struct buf params;
+	auto_buf params = buf_of(CONFIG_MAX);
 
 	if (!name)
 		return false;
-	buf_init(&params, CONFIG_MAX);
 	if (ops->zarr3_params)
 		ops->zarr3_params(spec, elem_size, &params);
 	else if (ops->zarr2_params)
@@ -78,7 +77,6 @@ bool codec_spec_json3(const struct codec_spec *spec, size_t elem_size, struct bu
 	buf_puts(out, "}}");
 	if (!buf_ok(&params))
 		buf_fail(out, &params);
-	buf_release(&params);
 	return true;
 }
 

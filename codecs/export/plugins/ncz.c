@@ -86,7 +86,7 @@ static int ncz_from_json(const struct codec_json *j, uint32_t *params, uint32_t 
 static int codec_to_hdf5(const char *codec, size_t *ret_n, unsigned **ret)
 {
 	uint32_t params[CODEC_PARAMS_MAX] = {0}, n = 0;
-	struct codec_json *j = codec && ret_n && ret ? alloc_array(1, sizeof(*j)) : NULL;
+	auto_free struct codec_json *j = alloc_array(1, sizeof(*j));
 	unsigned *none = NULL; /* *ret may be an invalid pointer */
 	int rc;
 
@@ -98,7 +98,6 @@ static int codec_to_hdf5(const char *codec, size_t *ret_n, unsigned **ret)
 	if (rc == NC_NOERR)
 		rc = nc_error(ncz_from_json(j, params, &n));
 	codec_json_close(j);
-	free(j);
 	if (rc == NC_NOERR)
 		rc = ncz_give(params, n, ret_n, &none);
 	if (rc == NC_NOERR)
@@ -114,20 +113,17 @@ static int hdf5_to_codec(size_t n, const unsigned *params, char **ret)
 		.params = params,
 		.name = ops->name,
 	};
-	struct buf json;
+	auto_buf json = buf_of(CODEC_JSON_MAX);
 	size_t len;
 
 	if (!ret)
 		return NC_EINVAL;
-	buf_init(&json, CODEC_JSON_MAX);
 	buf_printf(&json, "{\"id\": \"%s\"", ops->zarr2_id);
 	if (ops->zarr2_params)
 		ops->zarr2_params(&spec, 1, &json);
 	buf_put(&json, "}", sizeof("}"));
-	if (!buf_ok(&json)) {
-		buf_release(&json);
+	if (!buf_ok(&json))
 		return NC_ENOMEM;
-	}
 	*ret = (char *)buf_take(&json, &len);
 	return NC_NOERR;
 }
@@ -197,7 +193,7 @@ static int modify_parameters(int ncid, int varid, size_t *visible_n, unsigned **
 {
 	uint32_t params[CODEC_PARAMS_MAX] = {0}, n = 0;
 	struct codec_spec spec = {.h5_id = ops->h5_id, .name = ops->name};
-	struct variable *v;
+	auto_free struct variable *v = alloc_array(1, sizeof(*v));
 	struct caller c;
 	bool known;
 	int rc;
@@ -206,7 +202,6 @@ static int modify_parameters(int ncid, int varid, size_t *visible_n, unsigned **
 		return NC_EINVAL;
 	spec.n_params = *visible ? (uint32_t)u64_min(*visible_n, CODEC_PARAMS_MAX) : 0;
 	spec.params = *visible;
-	v = alloc_array(1, sizeof(*v));
 	if (!v)
 		return NC_ENOMEM;
 	known = caller_open(__builtin_return_address(0), &c);
@@ -215,7 +210,6 @@ static int modify_parameters(int ncid, int varid, size_t *visible_n, unsigned **
 		caller_close(&c);
 	}
 	rc = known ? nc_error(ops->prepare(&spec, &v->array, params, &n, NULL)) : NC_NOERR;
-	free(v);
 	if (rc != NC_NOERR)
 		return rc;
 	return known ? ncz_give(params, n, working_n, working)

@@ -292,11 +292,6 @@ static int no_text(void *arg, const char *name, const char **ret NZ_UNUSED)
 	return member(arg, name);
 }
 
-static int no_boolean(void *arg, const char *name, bool *ret NZ_UNUSED)
-{
-	return member(arg, name);
-}
-
 static void parameters(const struct codec_ops *ops, const struct codec_spec *spec)
 {
 	static const uint64_t chunk[] = {3, 5};
@@ -307,8 +302,7 @@ static void parameters(const struct codec_ops *ops, const struct codec_spec *spe
 					.elem_size = 4,
 					.integer = no_integer,
 					.real = no_real,
-					.text = no_text,
-					.boolean = no_boolean};
+					.text = no_text};
 	uint32_t params[CODEC_PARAMS_MAX] = {0}, n = 0;
 	struct err e = ERR_INIT;
 	struct buf json;
