@@ -443,9 +443,9 @@ static int chunkio_verify(struct chunkio *c, uint32_t array, uint64_t linear,
 	if (!stored)
 		return err_nomem(e);
 	rc = source_read_stored(c->source, array, linear, ref, 0, stored, (size_t)ref->len, e);
-	if (rc == 0)
-		rc = last->check(&(const struct codec_call){
-			.in = stored, .in_len = (size_t)ref->len, .ret_len = &n, .e = e});
+	rc = rc ? rc
+		: last->check(&(const struct codec_call){
+			  .in = stored, .in_len = (size_t)ref->len, .ret_len = &n, .e = e});
 	return rc < 0 ? chunkio_say_where(c, array, linear, rc, e) : 0;
 }
 
@@ -528,8 +528,7 @@ int chunkio_read_whole(struct chunkio *c, uint32_t array, uint64_t linear, uint8
 	size_t got;
 	int rc = chunkio_read(c, array, linear, 0, (size_t)a->chunk_bytes, out, &span, e);
 
-	if (rc == 0)
-		rc = span_fetch(&span, out, (size_t)a->chunk_bytes, &got, e);
+	rc = rc ? rc : span_fetch(&span, out, (size_t)a->chunk_bytes, &got, e);
 	if (rc == 0 && got != a->chunk_bytes)
 		rc = err_set(e, -EIO, "'%s': a chunk has %zu bytes instead of %" PRIu64,
 			     a->name, got, a->chunk_bytes);
@@ -576,8 +575,7 @@ int chunkio_max_text(struct source *s, uint32_t array, uint32_t *ret, struct err
 			wanted = at + ACCESS_PATTERN_PREFETCH / 2;
 			chunkio_want_run(s, array, at, ACCESS_PATTERN_PREFETCH);
 		}
-		if (rc == 0)
-			rc = chunkio_read_vlen(s, array, at, n, &body, &max, e);
+		rc = rc ? rc : chunkio_read_vlen(s, array, at, n, &body, &max, e);
 		if (rc == 0 && max > all)
 			all = max;
 	}

@@ -126,9 +126,7 @@ static int delivery_strings(const struct ds_array *a, const struct plan *p, stru
 		return 0;
 	}
 	rc = frame_count(a, &n, e);
-	if (rc < 0)
-		return rc;
-	return frame_size(n, p->fixed_size, 0, &w->size, e);
+	return rc ? rc : frame_size(n, p->fixed_size, 0, &w->size, e);
 }
 
 int delivery_of_stored(const struct ds_array *a, const struct plan *p, struct delivery *w,

@@ -135,8 +135,7 @@ static int fill_fixed(const struct ds_array *a, const struct plan *p, struct fil
 	struct fill *f;
 	int rc = frame_count(a, &n, e);
 
-	if (rc == 0)
-		rc = frame_size(n, p->fixed_size, 0, &size, e);
+	rc = rc ? rc : frame_size(n, p->fixed_size, 0, &size, e);
 	if (rc < 0)
 		return rc;
 	f = fill_new(p->fixed_size, size);
@@ -161,9 +160,9 @@ static int encode_fill(const struct plan *p, size_t elem_size, uint64_t bytes,
 		rc = err_nomem(e);
 	if (rc == 0)
 		frame_fill_tile(f, 0, elems, (size_t)bytes);
-	if (rc == 0)
-		rc = codec_chain_encode(&p->chain, elem_size, elems, (size_t)bytes, scratch,
-					out, e);
+	rc = rc ? rc
+		: codec_chain_encode(&p->chain, elem_size, elems, (size_t)bytes, scratch, out,
+				     e);
 	codec_scratch_free(scratch);
 	return rc;
 }
@@ -232,8 +231,7 @@ static int present_encoded(const struct plan *p, struct fill **f, struct err *e)
 	auto_buf out = buf_of(SIZE_MAX);
 	int rc = encode_fill(p, p->elem_size, p->bytes, *f, &out, e);
 
-	if (rc == 0)
-		rc = keep_encoded(&out, f, e);
+	rc = rc ? rc : keep_encoded(&out, f, e);
 	if (rc == 0) {
 		(*f)->kind = FILL_FRAMED;
 		(*f)->size = out.len;

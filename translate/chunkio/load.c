@@ -228,10 +228,9 @@ static int load_framed(struct chunkio *c, uint32_t array, uint64_t linear,
 	if (!elems || !out)
 		return err_nomem(e);
 	rc = load_elements(c, array, linear, w, m, elems, e);
-	if (rc < 0)
-		return rc;
-	return codec_chain_frame(&c->plans[array].chain, a->type.size, elems,
-				 (size_t)a->chunk_bytes, out, e);
+	return rc ? rc
+		  : codec_chain_frame(&c->plans[array].chain, a->type.size, elems,
+				      (size_t)a->chunk_bytes, out, e);
 }
 
 /* was - check that a chunk which was encoded before has the same size again: that size was already
@@ -260,11 +259,10 @@ static int load_encoded(struct chunkio *c, uint32_t array, uint64_t linear,
 	int rc = elems ? load_elements(c, array, linear, w, m, elems, e) : err_nomem(e);
 
 	buf_clear(made);
-	if (rc == 0)
-		rc = codec_chain_encode(&p->chain, p->elem_size, elems, (size_t)p->bytes,
-					m->codec, made, e);
-	if (rc == 0)
-		rc = was(c, array, linear, w, made->len, e);
+	rc = rc ? rc
+		: codec_chain_encode(&p->chain, p->elem_size, elems, (size_t)p->bytes, m->codec,
+				     made, e);
+	rc = rc ? rc : was(c, array, linear, w, made->len, e);
 	if (rc < 0)
 		return rc;
 	out = cache_alloc(x, made->len);
@@ -388,9 +386,9 @@ int chunkio_decode_apart(struct chunkio *c, uint32_t array, uint64_t linear,
 		if (rc < 0)
 			return rc;
 		rc = source_read_stored(c->source, array, linear, &w->ref, 0, in, n, e);
-		if (rc == 0)
-			rc = decoder_run(d, &a->chain, delivery_skipped(a, &w->ref),
-					 a->type.size, out, &fate, e);
+		rc = rc ? rc
+			: decoder_run(d, &a->chain, delivery_skipped(a, &w->ref), a->type.size,
+				      out, &fate, e);
 		decoder_give(d);
 		if (fate == WORKER_FATAL) {
 			LOCK_SCOPE(&c->lock);

@@ -83,14 +83,10 @@ static int open_all(struct concat *j, struct err *e)
 	concat_index_load(j);
 	rc = concat_scan(j, e);
 	concat_index_save(j); /* also of those that could be read when one could not */
-	if (rc == 0)
-		rc = concat_order(j, &total, e);
-	if (rc == 0)
-		rc = concat_others_check(j, e);
-	if (rc == 0)
-		rc = open_first(j, e);
-	if (rc == 0)
-		rc = concat_model(j, total, e);
+	rc = rc ? rc : concat_order(j, &total, e);
+	rc = rc ? rc : concat_others_check(j, e);
+	rc = rc ? rc : open_first(j, e);
+	rc = rc ? rc : concat_model(j, total, e);
 	if (rc < 0)
 		return rc;
 	set_stat(j);
@@ -134,8 +130,7 @@ int concat_new(const struct source_ops *const *formats, size_t n, const char *pa
 	j->formats = formats;
 	j->n_formats = n;
 	rc = concat_init(j, pattern, opts, e);
-	if (rc == 0)
-		rc = open_all(j, e);
+	rc = rc ? rc : open_all(j, e);
 	if (rc < 0) {
 		concat_free(j);
 		return rc;

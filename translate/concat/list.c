@@ -209,8 +209,7 @@ int concat_list(const struct concat *j, struct concat_member **ret, size_t *ret_
 		rc = concat_list_list_dir(j, pattern, &l, e);
 	if (rc == 0 && l.n > 1)
 		qsort(l.v, l.n, sizeof(*l.v), concat_by_name);
-	if (rc == 0)
-		rc = identify(&l, e);
+	rc = rc ? rc : identify(&l, e);
 	if (rc < 0) {
 		concat_members_free(l.v, l.n);
 		return rc;

@@ -109,11 +109,10 @@ static int open_member(struct concat *j, uint32_t member, struct concat_opened *
 	concat_id_of(&o->source->ds.st, &id);
 	if (!concat_id_same(&id, &m->id))
 		rc = members_changed(j, m, e);
-	if (rc == 0)
-		rc = members_map(j, m, o, e);
-	if (rc == 0)
-		rc = concat_io(j, o->source, CONCAT_NONE, j->opts.cache_bytes, &o->plans,
-			       &o->io, e);
+	rc = rc ? rc : members_map(j, m, o, e);
+	rc = rc ? rc
+		: concat_io(j, o->source, CONCAT_NONE, j->opts.cache_bytes, &o->plans, &o->io,
+			    e);
 	if (rc < 0)
 		members_close_opened(j, o);
 	return rc;

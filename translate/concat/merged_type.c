@@ -322,8 +322,7 @@ static int check_units(const struct numbers *x, size_t *ret_at, struct err *e)
 		*ret_at = i;
 		rc = check_text("units", f, f->units, first->units, ": they are not converted",
 				e);
-		if (rc == 0)
-			rc = check_text("calendar", f, f->calendar, first->calendar, "", e);
+		rc = rc ? rc : check_text("calendar", f, f->calendar, first->calendar, "", e);
 	}
 	return rc;
 }
@@ -410,9 +409,9 @@ int concat_decide(struct arena *arena, const struct concat_form *const *v, size_
 		*ret_at = i;
 		numbers = numbers && value_is_number(&v[i]->type);
 		rc = check_shape(v[0], v[i], e);
-		if (rc == 0)
-			rc = check_text("grid_mapping", v[i], v[i]->grid_mapping,
-					v[0]->grid_mapping, "", e);
+		rc = rc ? rc
+			: check_text("grid_mapping", v[i], v[i]->grid_mapping,
+				     v[0]->grid_mapping, "", e);
 		if (rc == 0 && !enum_same(v[0], v[i]))
 			rc = err_set(e, -EINVAL,
 				     "'%s' is an enumeration whose names or values differ from "

@@ -394,8 +394,7 @@ static int concat_model_set_access(struct concat *j, struct concat_array *x, str
 	a->type = changed ? x->goal.type : a->type;
 	if ((changed || x->goal.unpack) && !dt_is_vlen(&a->type))
 		rc = concat_model_set_fill(j, a, x, e);
-	if (rc == 0)
-		rc = concat_attrs(j, a, &x->goal, e);
+	rc = rc ? rc : concat_attrs(j, a, &x->goal, e);
 	if (rc < 0)
 		return rc;
 	settle_parts(j, x, a);
@@ -425,12 +424,9 @@ static int concat_one(struct concat *j, uint32_t array, const struct concat_goal
 	struct concat_array *x = &j->arrays[array];
 	int rc = concat_model_find_parts(j, x, e);
 
-	if (rc == 0)
-		rc = concat_model_decide(j, x, like, e);
-	if (rc == 0)
-		rc = concat_model_set_access(j, x, a, e);
-	if (rc == 0)
-		rc = concat_model_set_shape(j, x, a, total, e);
+	rc = rc ? rc : concat_model_decide(j, x, like, e);
+	rc = rc ? rc : concat_model_set_access(j, x, a, e);
+	rc = rc ? rc : concat_model_set_shape(j, x, a, total, e);
 	if (rc == 0 && x->coord)
 		rc = take_values(j, x, a, total, e);
 	if (rc == 0 && why_other(x))
@@ -468,10 +464,8 @@ int concat_model(struct concat *j, uint64_t total, struct err *e)
 	struct dataset *ds = &j->base.ds;
 	int rc = concat_copy_model(j, e);
 
-	if (rc == 0)
-		rc = align_all(j, e);
-	if (rc == 0)
-		rc = find_slots(j, e);
+	rc = rc ? rc : align_all(j, e);
+	rc = rc ? rc : find_slots(j, e);
 	for (uint32_t i = 0; i < ds->n_dims && rc == 0; i++)
 		if (strcmp(ds->dims[i].name, j->dim) == 0)
 			ds->dims[i].len = total;

@@ -107,8 +107,7 @@ static int sum_strings(struct source *s, uint32_t array, uint64_t *ret, struct e
 		auto_free struct ds_text *strings = NULL;
 
 		rc = chunkio_read_vlen(s, array, k, n, &body, NULL, e);
-		if (rc == 0)
-			rc = frame_texts(&body, n, &strings, e);
+		rc = rc ? rc : frame_texts(&body, n, &strings, e);
 		if (rc < 0)
 			break;
 		sum.strings = strings;
@@ -230,8 +229,7 @@ static int differing(const struct concat *j, struct source *a, struct source *b,
 	uint64_t sum;
 	int rc = x && y ? others_each(j, a, x, &sum, e) : err_nomem(e);
 
-	if (rc == 0)
-		rc = others_each(j, b, y, &sum, e);
+	rc = rc ? rc : others_each(j, b, y, &sum, e);
 	for (uint32_t i = 0; rc == 0 && name->len == 0 && i < a->ds.n_arrays; i++)
 		if (x[i] != 0 && !others_has(y, b->ds.n_arrays, x[i]))
 			ds_array_path(&a->ds, i, name);
@@ -250,10 +248,8 @@ static int others_refuse(const struct concat *j, const struct concat_member *m, 
 	auto_buf name = buf_of((size_t)1 << 16);
 	int rc = source_open(j->formats, j->n_formats, first->path, &j->source_opts, &a, e);
 
-	if (rc == 0)
-		rc = source_open(j->formats, j->n_formats, m->path, &j->source_opts, &b, e);
-	if (rc == 0)
-		rc = differing(j, a, b, &name, e);
+	rc = rc ? rc : source_open(j->formats, j->n_formats, m->path, &j->source_opts, &b, e);
+	rc = rc ? rc : differing(j, a, b, &name, e);
 	if (rc == 0)
 		rc = err_set(e, -EINVAL,
 			     "variable '%s', which has no dimension '%s', differs in values, "

@@ -136,8 +136,7 @@ static int poll_some(struct concat *j, struct err *e)
 {
 	int rc = poll_files(j, e);
 
-	if (rc == 0)
-		rc = poll_dir(j, next_open(j), e);
+	rc = rc ? rc : poll_dir(j, next_open(j), e);
 	return rc == 0 ? poll_dir(j, (uint32_t)(j->dir_at++ % j->n_members), e) : rc;
 }
 

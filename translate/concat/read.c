@@ -314,8 +314,7 @@ static int fetch_texts(struct pieces *x, const struct taken *t, uint64_t linear,
 	body->next = x->bodies;
 	x->bodies = body;
 	free(steal(&x->texts));
-	if (rc == 0)
-		rc = chunkio_read_vlen(t->at->source, t->array, linear, n, &body->b, NULL, e);
+	rc = rc ? rc : chunkio_read_vlen(t->at->source, t->array, linear, n, &body->b, NULL, e);
 	return rc ? rc : frame_texts(&body->b, n, &x->texts, e);
 }
 
@@ -413,8 +412,7 @@ static int read_pieces(struct pieces *x, uint64_t linear, struct err *e)
 		if (j->members[m].len == 0)
 			continue;
 		rc = concat_read_take(j, m, x->array, &t, e);
-		if (rc == 0)
-			rc = checked(j, &t, put_member(x, &t, e), e);
+		rc = rc ? rc : checked(j, &t, put_member(x, &t, e), e);
 	}
 	buf_release(&x->raw);
 	buf_release(&x->made);

@@ -171,8 +171,7 @@ static int scan_source(struct concat *j, struct source *s, struct concat_member 
 	uint32_t n = 0, size = 0;
 	int rc = d ? describe_all(j, s, d, &n, lock, e) : err_nomem(e);
 
-	if (rc == 0)
-		rc = dim_len(j, s, n, &m->len, e);
+	rc = rc ? rc : dim_len(j, s, n, &m->len, e);
 	if (rc < 0)
 		return rc;
 	m->forms = alloc_array(n, sizeof(*m->forms));
@@ -213,8 +212,7 @@ static int scan_member(struct concat *j, const struct source_options *opts,
 	m->id = id;
 	m->young = is_young(&id);
 	rc = scan_source(j, s, m, lock, e);
-	if (rc == 0)
-		rc = source_check(s, e);
+	rc = rc ? rc : source_check(s, e);
 	source_close(s);
 	if (rc < 0) {
 		concat_member_forget(m);

@@ -417,8 +417,7 @@ static int signature_parse(struct arena *arena, const uint8_t *bytes, size_t n,
 	f->fill = concat_get_blob(&s);
 	if (!dt_is_vlen(&f->type) && f->fill.len != f->type.size)
 		s.bad = true;
-	if (rc == 0)
-		rc = get_attrs(arena, &s, f);
+	rc = rc ? rc : get_attrs(arena, &s, f);
 	if (rc < 0)
 		return arena_full(arena, e, "the index of the joined files");
 	if (!slice_ok(&s) || s.len != 0 || access > DS_VARIABLE || f->path[0] != '/')

@@ -141,8 +141,7 @@ static int diff_attrs_compare(struct diff *p, const struct diff_attrs_owner *o,
 	a = diff_attrs_sorted(was, n_was);
 	b = diff_attrs_sorted(now, n_now);
 	rc = a && b ? merge(p, o, a, n_was, b, n_now, true, e) : err_nomem(e);
-	if (rc == 0)
-		rc = merge(p, o, a, n_was, b, n_now, false, e);
+	rc = rc ? rc : merge(p, o, a, n_was, b, n_now, false, e);
 	free(a);
 	free(b);
 	return rc;

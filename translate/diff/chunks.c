@@ -268,13 +268,11 @@ static int diff_chunks_put_one(void *arg, uint64_t linear, struct err *e)
 
 	if (rc == 0 && ref.where == CHUNK_ABSENT)
 		return drop_one(s, linear, e);
-	if (rc == 0)
-		rc = diff_chunks_read_one(s, linear, &ref, &c, &why);
+	rc = rc ? rc : diff_chunks_read_one(s, linear, &ref, &c, &why);
 	if (rc < 0)
 		return diff_refuse(p, s->array, linear, rc, &why, e);
 	rc = diff_call_chunk(p, s->array, linear, e);
-	if (rc == 0)
-		rc = p->job->sink->ops->put(p->job->sink, s->array, linear, &c, e);
+	rc = rc ? rc : p->job->sink->ops->put(p->job->sink, s->array, linear, &c, e);
 	p->report->passed += c.stored;
 	p->report->encoded += !c.stored;
 	p->report->bytes += c.len;
@@ -302,8 +300,7 @@ int diff_chunks(struct diff *p, uint32_t array, struct err *e)
 	if (rc != -EEXIST)
 		return rc;
 	rc = diff_begin(p, e);
-	if (rc == 0)
-		rc = p->job->sink->ops->target(p->job->sink, array, &t, e);
+	rc = rc ? rc : p->job->sink->ops->target(p->job->sink, array, &t, e);
 	if (rc < 0)
 		return rc;
 	if (t.chunk && a->rank > 0 &&

@@ -55,8 +55,7 @@ static int diff_remove_gone(struct diff *p, struct err *e)
 		p->shaped = true;
 		p->report->arrays++;
 		rc = call_array(p, p->observer->removed, i, e);
-		if (rc == 0)
-			rc = s->ops->remove_array(s, i, e);
+		rc = rc ? rc : s->ops->remove_array(s, i, e);
 	}
 	for (uint32_t i = p->n_was_order; rc == 0 && i-- > 0;) {
 		if (p->group_now[p->was_order[i]] != DS_NONE || p->was_order[i] == 0)
@@ -64,8 +63,7 @@ static int diff_remove_gone(struct diff *p, struct err *e)
 		p->shaped = true;
 		p->report->groups++;
 		rc = diff_call(p, e);
-		if (rc == 0)
-			rc = s->ops->remove_group(s, p->was_order[i], e);
+		rc = rc ? rc : s->ops->remove_group(s, p->was_order[i], e);
 	}
 	return rc;
 }
@@ -81,8 +79,7 @@ static int add_groups(struct diff *p, struct err *e)
 		p->shaped = true;
 		p->report->groups++;
 		rc = diff_call(p, e);
-		if (rc == 0)
-			rc = s->ops->add_group(s, p->order[i], e);
+		rc = rc ? rc : s->ops->add_group(s, p->order[i], e);
 	}
 	return rc;
 }
@@ -98,8 +95,7 @@ static int rename_moved(struct diff *p, struct err *e)
 		p->shaped = true;
 		p->report->arrays++;
 		rc = call_array(p, p->observer->removed, p->arrays[i].was, e);
-		if (rc == 0)
-			rc = s->ops->rename_array(s, p->arrays[i].was, i, e);
+		rc = rc ? rc : s->ops->rename_array(s, p->arrays[i].was, i, e);
 	}
 	return rc;
 }
@@ -117,12 +113,10 @@ static int add_arrays(struct diff *p, struct err *e)
 		p->report->arrays++;
 		arena_init(&p->arena, ARENA_BYTES);
 		rc = diff_policy_new(p, i, &how, e);
-		if (rc == 0)
-			rc = diff_call(p, e);
+		rc = rc ? rc : diff_call(p, e);
 		if (rc == 0 && p->observer->added)
 			rc = p->observer->added(p->job->arg, i, &how, e);
-		if (rc == 0)
-			rc = s->ops->add_array(s, i, &how, e);
+		rc = rc ? rc : s->ops->add_array(s, i, &how, e);
 		arena_release(&p->arena);
 	}
 	return rc;
@@ -148,8 +142,7 @@ static int diff_resize(struct diff *p, struct err *e)
 			continue;
 		p->report->arrays++;
 		rc = call_array(p, p->observer->resized, i, e);
-		if (rc == 0)
-			rc = s->ops->resize(s, i, e);
+		rc = rc ? rc : s->ops->resize(s, i, e);
 	}
 	return rc;
 }
@@ -181,22 +174,14 @@ static int push_all(struct diff *p, struct err *e)
 	const struct diff_job *job = p->job;
 	int rc = diff_match(p, e);
 
-	if (rc == 0)
-		rc = diff_remove_gone(p, e);
-	if (rc == 0)
-		rc = add_groups(p, e);
-	if (rc == 0)
-		rc = rename_moved(p, e);
-	if (rc == 0)
-		rc = add_arrays(p, e);
-	if (rc == 0)
-		rc = diff_dims(p, e);
-	if (rc == 0)
-		rc = diff_resize(p, e);
-	if (rc == 0)
-		rc = diff_attrs(p, e);
-	if (rc == 0)
-		rc = quant_attrs(p, e);
+	rc = rc ? rc : diff_remove_gone(p, e);
+	rc = rc ? rc : add_groups(p, e);
+	rc = rc ? rc : rename_moved(p, e);
+	rc = rc ? rc : add_arrays(p, e);
+	rc = rc ? rc : diff_dims(p, e);
+	rc = rc ? rc : diff_resize(p, e);
+	rc = rc ? rc : diff_attrs(p, e);
+	rc = rc ? rc : quant_attrs(p, e);
 	for (uint32_t i = 0; rc == 0 && i < p->now->n_arrays; i++)
 		rc = diff_chunks(p, i, e);
 	if (rc == 0 && p->changed)

@@ -306,8 +306,7 @@ int diff_policy_new(struct diff *p, uint32_t array, struct sink_new *ret, struct
 	buf_init(&b, (size_t)1 << 20);
 	path = ds_array_path_text(p->now, array, &b);
 	rc = path ? policy_chunks(p, a, path, ret, e) : err_nomem(e);
-	if (rc == 0)
-		rc = policy_filters(p, a, path, ret, e);
+	rc = rc ? rc : policy_filters(p, a, path, ret, e);
 	if (rc == 0)
 		p->arrays[array].quant = quant(p, a, path);
 	buf_release(&b);

@@ -69,8 +69,7 @@ static int regrid_load(struct regrid *r, uint64_t linear, struct regrid_part *x,
 	if (rc == 0 && job->ready)
 		rc = job->ready(job->arg, r->array, linear, &why);
 	buf_init(&x->data, SIZE_MAX / 2);
-	if (rc == 0)
-		rc = diff_elements(r->p, r->array, linear, &x->data, &why);
+	rc = rc ? rc : diff_elements(r->p, r->array, linear, &x->data, &why);
 	if (rc == 0 && r->vlen)
 		rc = frame_count(r->a, &n, &why);
 	if (rc == 0 && r->vlen)
@@ -246,8 +245,7 @@ static int put_target(struct regrid *r, uint64_t linear, struct err *e)
 		regrid_forget(r);
 		c = (struct sink_chunk){.p = p->bytes.data, .len = p->bytes.len};
 	}
-	if (rc == 0)
-		rc = s->ops->put(s, r->array, linear, &c, e);
+	rc = rc ? rc : s->ops->put(s, r->array, linear, &c, e);
 	p->report->encoded++;
 	p->report->bytes += c.len;
 	return rc;
@@ -353,10 +351,8 @@ int diff_regrid(struct diff *p, uint32_t array, const uint64_t *chunk, struct er
 	r.chunk = lens;
 	r.vlen = dt_is_vlen(&r.a->type);
 	rc = regrid_init(&r, e);
-	if (rc == 0)
-		rc = diff_each(p, array, regrid_touch, &r, e);
-	if (rc == 0)
-		rc = regrid_flush(&r, e);
+	rc = rc ? rc : diff_each(p, array, regrid_touch, &r, e);
+	rc = rc ? rc : regrid_flush(&r, e);
 	for (uint32_t i = 0; r.kept && i < r.n_kept; i++)
 		part_clear(&r.kept[i]);
 	free(r.kept);

@@ -256,10 +256,8 @@ int ds_group_members(struct dataset *ds, struct err *e)
 	uint32_t *groups, *arrays, *dims, *fg, *fa, *fd;
 	int rc = members_of(ds, MEMBER_GROUP, ds->n_groups, &groups, &fg, e);
 
-	if (rc == 0)
-		rc = members_of(ds, MEMBER_ARRAY, ds->n_arrays, &arrays, &fa, e);
-	if (rc == 0)
-		rc = members_of(ds, MEMBER_DIM, ds->n_dims, &dims, &fd, e);
+	rc = rc ? rc : members_of(ds, MEMBER_ARRAY, ds->n_arrays, &arrays, &fa, e);
+	rc = rc ? rc : members_of(ds, MEMBER_DIM, ds->n_dims, &dims, &fd, e);
 	for (uint32_t i = 0; rc == 0 && i < ds->n_groups; i++) {
 		struct ds_group *g = &ds->groups[i];
 

@@ -313,8 +313,7 @@ static int plan_rule_prepared(const struct plan_ask *ask, const struct codec_arr
 		ask->format == PLAN_HDF5 ? CODEC_FORMAT_HDF5 : CODEC_FORMAT_ZARR;
 	int rc = codec_chain_for(ask->arena, format, &rule->chain, ret_rule, e);
 
-	if (rc == 0)
-		rc = codec_chain_prepare(ask->arena, ret_rule, as, ret, e);
+	rc = rc ? rc : codec_chain_prepare(ask->arena, ret_rule, as, ret, e);
 	if (rc == 0 && ask->format == PLAN_ZARR2)
 		rc = zarr_szip(ask, as, ret, e);
 	return rc;

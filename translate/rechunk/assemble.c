@@ -306,8 +306,7 @@ static void run_pass(struct pass *p)
 	p->room = malloc((size_t)p->in->chunk_bytes);
 	rc = p->room ? pass_walk(p, &e) : err_nomem(&e);
 	/* elements of a file that was changed are neither good nor bad */
-	if (rc == 0)
-		rc = source_check(p->r->inner, &e);
+	rc = rc ? rc : source_check(p->r->inner, &e);
 	if (rc < 0)
 		targets_drop_all(p, &e);
 	free(p->room);

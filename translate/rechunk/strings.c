@@ -90,10 +90,10 @@ static int strings_add_inner(struct strings *x, const uint64_t *coords, struct e
 		metrics_count(M_RECHUNK_READS);
 	if (rc == 0 && (!span.mem || span.len < CODEC_VLEN_HEAD))
 		rc = err_set(e, -EIO, "a chunk has %zu bytes", span.len);
-	if (rc == 0)
-		rc = strings_gather(
-			x, src.lo, &both,
-			slice_of(span.mem + CODEC_VLEN_HEAD, span.len - CODEC_VLEN_HEAD), e);
+	rc = rc ? rc
+		: strings_gather(
+			  x, src.lo, &both,
+			  slice_of(span.mem + CODEC_VLEN_HEAD, span.len - CODEC_VLEN_HEAD), e);
 	span_done(&span);
 	return rc < 0 ? rechunk_where(rc, e) : 0;
 }
@@ -145,8 +145,7 @@ int rechunk_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct 
 	if (!r->arrays[array].changed)
 		return source_read_vlen(r->inner, array, linear, out, e);
 	rc = frame_count(x.a, &n, e);
-	if (rc == 0)
-		rc = frame_count(x.in, &n_in, e);
+	rc = rc ? rc : frame_count(x.in, &n_in, e);
 	if (rc < 0)
 		return rc;
 	ds_chunk_coords(x.a, linear, coords);

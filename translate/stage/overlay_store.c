@@ -172,8 +172,7 @@ static int staged_read(struct store *st, const char *key, struct store_io *io, s
 		if (x.kind == STAGE_DIR)
 			return err_set(e, -EISDIR, "'%.200s' is a directory", key);
 		rc = store_io_size(io, key, x.len, e);
-		if (!rc)
-			rc = stage_read(s->s, key, &x, io->off, io->to, io->len, e);
+		rc = rc ? rc : stage_read(s->s, key, &x, io->off, io->to, io->len, e);
 	}
 	io->version = ~x.version;
 	return rc;

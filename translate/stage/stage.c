@@ -297,8 +297,7 @@ static int open_stage(int dir_fd, bool read_only, uint64_t limit, struct stage *
 	s->dir_fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	rc = s->dir_fd < 0 ? err_sys(e, errno, "the state directory")
 			   : index_init(&s->index, e);
-	if (!rc)
-		rc = stage_load_all(s, e);
+	rc = rc ? rc : stage_load_all(s, e);
 	if (rc) {
 		stage_close(s);
 		return rc;

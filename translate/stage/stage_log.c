@@ -218,8 +218,7 @@ static int stage_log_copy(struct stage_log *l, struct rec *r, const struct log_s
 		size_t n = (size_t)u64_min(PIECE, d->len - done);
 
 		rc = io_pread(d->fd, piece, n, d->off + done, e);
-		if (!rc)
-			rc = io_pwrite(l->fd, piece, n, r->data_off + done, e);
+		rc = rc ? rc : io_pwrite(l->fd, piece, n, r->data_off + done, e);
 		if (!rc)
 			r->crc = codec_crc32c_sum(r->crc, piece, n);
 		done += n;

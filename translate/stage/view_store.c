@@ -182,8 +182,7 @@ int view_read(struct view *v, uint64_t id, const char *name, uint64_t off, uint8
 		int rc = v->ops->read(v, id, off + done, len - done, out + done, &sp, e);
 
 		n = 0;
-		if (!rc)
-			rc = span_fetch(&sp, out + done, len - done, &n, e);
+		rc = rc ? rc : span_fetch(&sp, out + done, len - done, &n, e);
 		if (!rc && v->source)
 			rc = source_check(v->source, e);
 		if (!rc && !n)
@@ -213,10 +212,8 @@ static int viewed_read(struct store *st, const char *key, struct store_io *io, s
 	struct view_attr a;
 	int rc = view_store_find_file(st, key, &a, e);
 
-	if (!rc)
-		rc = store_io_size(io, key, a.size, e);
-	if (!rc)
-		rc = view_read(view_store_of(st)->v, a.id, key, io->off, io->to, io->len, e);
+	rc = rc ? rc : store_io_size(io, key, a.size, e);
+	rc = rc ? rc : view_read(view_store_of(st)->v, a.id, key, io->off, io->to, io->len, e);
 	io->version = rc ? 0 : a.id;
 	return rc;
 }

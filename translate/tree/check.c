@@ -22,8 +22,7 @@ static int pending_content(const struct tree_change *c, struct buf *out, struct 
 	if (!p->w)
 		return store_get(c->tree, p->source, out, NULL, e);
 	rc = store_io_size(&io, c->key, p->w->size, e);
-	if (!rc)
-		rc = work_read(p->w, 0, io.to, io.len, &n, e);
+	rc = rc ? rc : work_read(p->w, 0, io.to, io.len, &n, e);
 	if (rc)
 		out->len = io.before;
 	return rc;

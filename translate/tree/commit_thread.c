@@ -143,15 +143,12 @@ static int commit_thread_forget(struct tree *t, const struct snapshot *old, uint
 	l->g = snapshots_get(t->snapshots);
 	l->generation = generation;
 	rc = buf_ok(&l->keys) ? keep_dirs(l, generation, e) : err_nomem(e);
-	if (!rc)
-		rc = removed_keep(t, old, l->g, generation, e);
-	if (!rc)
-		rc = pins_keep(l, old, e);
+	rc = rc ? rc : removed_keep(t, old, l->g, generation, e);
+	rc = rc ? rc : pins_keep(l, old, e);
 	if (!rc)
 		held_keep(t, old, l->g);
 	snapshot_put(t->snapshots, l->g);
-	if (!rc)
-		rc = stage_retire(t->stage, &l->keys, e);
+	rc = rc ? rc : stage_retire(t->stage, &l->keys, e);
 	if (!rc)
 		pins_settle(t);
 	return rc;

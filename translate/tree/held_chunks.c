@@ -268,8 +268,7 @@ void held_keep(struct tree *t, const struct snapshot *old, const struct snapshot
 	if (!rc && atomic_load(&t->n_opened) > 0)
 		rc = nodes_below(t, "", &nodes, &n, NULL);
 	for (size_t i = 0; i < n; i++) {
-		if (rc == 0)
-			rc = held_chunks_keep(&k, nodes[i]);
+		rc = rc ? rc : held_chunks_keep(&k, nodes[i]);
 		node_put(t, nodes[i]);
 	}
 	free(nodes);

@@ -80,8 +80,7 @@ static int open_files_open_locked(struct tree *t, struct tree_node *n, int flags
 
 	if (!rc && !n->fresh && f.kind == FOUND_NOTHING)
 		rc = err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
-	if (!rc)
-		rc = handle_make(t, n, flags, ret, e);
+	rc = rc ? rc : handle_make(t, n, flags, ret, e);
 	if (!rc && writes && (flags & O_TRUNC))
 		rc = open_files_empty(t, n, e);
 	if (!rc)
@@ -189,8 +188,7 @@ static int write_work(struct tree *t, struct handle *h, struct dirty_file *w, ui
 	int rc = tree_load(t, h->node, w, e);
 
 	off = h->append ? w->size : off;
-	if (!rc)
-		rc = work_write(t, w, off, data, len, e);
+	rc = rc ? rc : work_write(t, w, off, data, len, e);
 	if (rc)
 		return rc;
 	if (off > w->run)
@@ -250,8 +248,7 @@ static int open_files_confirm(struct tree *t, struct tree_node *n, struct dirty_
 {
 	int rc = check_content(t, n, w, e);
 
-	if (!rc)
-		rc = work_stage(t, w, n->key, e);
+	rc = rc ? rc : work_stage(t, w, n->key, e);
 	if (rc) {
 		work_drop(t, w);
 		return rc;
@@ -450,8 +447,7 @@ static int open_files_resize(struct tree *t, struct tree_node *n, uint64_t size,
 		w->loaded = true; /* nothing of it is needed */
 	else
 		rc = tree_load(t, n, w, e);
-	if (!rc)
-		rc = work_resize(t, w, size, e);
+	rc = rc ? rc : work_resize(t, w, size, e);
 	if (!rc)
 		w->dirty = w->elsewhere = true;
 	(void)pthread_mutex_unlock(&w->lock);
@@ -493,8 +489,7 @@ static int open_files_op_setattr(struct view *v, uint64_t id, uint64_t fh,
 	if (rc)
 		return rc;
 	rc = setattr_node(t, n, fh, set, e);
-	if (!rc)
-		rc = t->base.ops->getattr(v, id, ret, e);
+	rc = rc ? rc : t->base.ops->getattr(v, id, ret, e);
 	node_put(t, n);
 	return rc;
 }

@@ -50,10 +50,8 @@ static int rename_enter(struct rename_place *p, struct view *v, uint64_t dir, co
 	}
 	write_lock(p->t);
 	rc = rename_holds(p->t, p->dir, e);
-	if (!rc)
-		rc = tree_key(p->dir, name, len, p->key, e);
-	if (!rc)
-		rc = tree_find(p->t, p->key, &p->f, e);
+	rc = rc ? rc : tree_key(p->dir, name, len, p->key, e);
+	rc = rc ? rc : tree_find(p->t, p->key, &p->f, e);
 	if (rc)
 		rename_leave(p);
 	return rc;
@@ -128,8 +126,7 @@ int tree_create(struct view *v, uint64_t dir, const char *name, size_t len, int 
 		else if (!rc)
 			rc = err_nomem(e);
 		rename_leave(&p);
-		if (!rc)
-			rc = tree_open(v, n->id, flags, ret, e);
+		rc = rc ? rc : tree_open(v, n->id, flags, ret, e);
 		if (!rc && (flags & O_TRUNC))
 			ret_attr->size = 0;
 		if (rc && n)
@@ -138,10 +135,8 @@ int tree_create(struct view *v, uint64_t dir, const char *name, size_t len, int 
 		return rc;
 	}
 	rc = begin_file(&p, &n, e);
-	if (!rc)
-		rc = handle_make(p.t, n, flags | O_WRONLY, &vh, e);
-	if (!rc)
-		rc = rename_shown(&p, n, ret_attr, e);
+	rc = rc ? rc : handle_make(p.t, n, flags | O_WRONLY, &vh, e);
+	rc = rc ? rc : rename_shown(&p, n, ret_attr, e);
 	if (rc && n)
 		node_detach(p.t, n);
 	rename_leave(&p);
@@ -170,8 +165,7 @@ int tree_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_
 	removed_forget(p.t, p.key);
 	if (p.f.kind != FOUND_NOTHING)
 		rc = err_set(e, -EEXIST, "'%.200s' already exists", p.key);
-	if (!rc)
-		rc = stage_mkdir(p.t->stage, p.key, e);
+	rc = rc ? rc : stage_mkdir(p.t->stage, p.key, e);
 	if (!rc) {
 		n = node_enter(p.t, p.key, true);
 		rc = n ? rename_shown(&p, n, ret, e) : err_nomem(e);
@@ -192,8 +186,7 @@ static int remove_key(struct rename_place *p, struct err *e)
 	int rc = n ? keep_open(p->t, n, e) : 0;
 	struct found base = {0};
 
-	if (!rc)
-		rc = tree_base(snapshots_latest(p->t->snapshots), p->key, &base, e);
+	rc = rc ? rc : tree_base(snapshots_latest(p->t->snapshots), p->key, &base, e);
 	if (!rc && !(n && n->fresh))
 		rc = base.kind == FOUND_NOTHING ? stage_gone_bare(p->t->stage, p->key, e)
 						: stage_gone(p->t->stage, p->key, e);
@@ -223,8 +216,7 @@ static int rename_remove(struct view *v, uint64_t dir, const char *name, size_t 
 		rc = err_set(e, -ENOTDIR, "'%.200s' is not a directory", p.key);
 	else if (is_dir)
 		rc = tree_is_empty(p.t, p.key, p.key, e);
-	if (!rc)
-		rc = remove_key(&p, e);
+	rc = rc ? rc : remove_key(&p, e);
 	rename_leave(&p);
 	if (!rc)
 		commits_note(p.t);
@@ -287,8 +279,7 @@ static int copy_base(struct tree *t, const char *from, const char *to, struct er
 	struct dirty_file *w = work_new();
 	int rc = w ? tree_copy(t, from, w, 0, e) : err_nomem(e);
 
-	if (!rc)
-		rc = work_stage(t, w, to, e);
+	rc = rc ? rc : work_stage(t, w, to, e);
 	work_free(t, w);
 	return rc;
 }
@@ -303,8 +294,7 @@ static int move_file(struct rename_place *p, const char *to, struct err *e)
 	stage_find(p->t->stage, p->key, &x, NULL);
 	if (x.kind != STAGE_DATA)
 		rc = copy_base(p->t, p->key, p->key, e);
-	if (!rc)
-		rc = tree_base(snapshots_latest(p->t->snapshots), p->key, &base, e);
+	rc = rc ? rc : tree_base(snapshots_latest(p->t->snapshots), p->key, &base, e);
 	if (rc)
 		return rc;
 	return base.kind == FOUND_NOTHING ? stage_move_bare(p->t->stage, p->key, to, e)
@@ -347,8 +337,7 @@ int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_
 		rc = err_set(e, -EPERM, "'%.200s' is a directory", n->key);
 	else if (n->gone)
 		rc = err_set(e, -ENOENT, "'%.200s' was removed", n->key);
-	if (!rc)
-		rc = link_file(&p, n, e);
+	rc = rc ? rc : link_file(&p, n, e);
 	if (!rc) {
 		to = node_enter(t, p.key, false);
 		rc = to ? rename_shown(&p, to, ret, e) : err_nomem(e);
@@ -368,8 +357,7 @@ static int rename_file(struct rename_place *p, const char *to, struct err *e)
 
 	if (!rc && old)
 		rc = keep_open(p->t, old, e);
-	if (!rc)
-		rc = move_file(p, to, e);
+	rc = rc ? rc : move_file(p, to, e);
 	if (!rc && old)
 		node_detach(p->t, old);
 	else if (old)
@@ -412,10 +400,8 @@ static int rename_to(struct rename_place *p, const struct tree_node *to_dir, con
 		return flags & RENAME_NOREPLACE
 			       ? err_set(e, -EEXIST, "'%.200s' already exists", to)
 			       : 0;
-	if (!rc)
-		rc = tree_find(p->t, to, &old, e);
-	if (!rc)
-		rc = rename_fits(p, to, &old, flags, e);
+	rc = rc ? rc : tree_find(p->t, to, &old, e);
+	rc = rc ? rc : rename_fits(p, to, &old, flags, e);
 	if (!rc && store_key_below(p->key, to))
 		rc = err_set(e, -EINVAL, "'%.200s' is below '%.150s'", to, p->key);
 	if (rc)
@@ -495,8 +481,7 @@ static int all_below(struct tree *t, const char *key, struct below *b, struct er
 		b->dir = at;
 		if (b->names.data[at] == 'd') {
 			rc = rename_join(key, (const char *)b->names.data + at + 1, dir, e);
-			if (!rc)
-				rc = tree_each(t, dir, rename_gather, b, e);
+			rc = rc ? rc : tree_each(t, dir, rename_gather, b, e);
 		}
 		at += len + 1;
 	}
@@ -543,8 +528,7 @@ static int move_all(struct tree *t, const struct below *b, const char *from, con
 	for (const char *text = buf_next(&b->names, NULL); !rc && text;
 	     text = buf_next(&b->names, text)) {
 		rc = rename_join(from, text + 1, was, e);
-		if (!rc)
-			rc = rename_join(to, text + 1, is, e);
+		rc = rc ? rc : rename_join(to, text + 1, is, e);
 		if (!rc)
 			rc = *text == 'd' ? stage_mkdir(t->stage, is, e)
 					  : move_file_below(t, alias, was, is, e);
@@ -569,10 +553,8 @@ static int rename_nodes(struct tree *t, const char *from, const char *to, struct
 	if (!v)
 		return rc;
 	for (size_t i = 0; i < count; i++) {
-		if (!rc)
-			rc = rename_join(to, v[i]->key + strlen(from) + 1, key, e);
-		if (!rc)
-			rc = node_rename(t, v[i], key, e);
+		rc = rc ? rc : rename_join(to, v[i]->key + strlen(from) + 1, key, e);
+		rc = rc ? rc : node_rename(t, v[i], key, e);
 		node_put(t, v[i]);
 	}
 	free(v);
@@ -594,7 +576,6 @@ int rename_dir(struct tree *t, const char *from, const char *to, struct err *e)
 			(void)err_wrap(e, rc, "'%.100s' exists in part", to);
 	}
 	buf_release(&b.names);
-	if (!rc)
-		rc = stage_gone(t->stage, from, e);
+	rc = rc ? rc : stage_gone(t->stage, from, e);
 	return rc ? rc : rename_nodes(t, from, to, e);
 }

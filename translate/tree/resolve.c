@@ -257,8 +257,7 @@ int tree_copy(struct tree *t, const char *key, struct dirty_file *w, uint64_t at
 	for (uint64_t done = 0; !rc && done < size; done += n) {
 		n = (size_t)u64_min(room, size - done);
 		rc = store_read(t->content, key, done, piece, n, NULL, e);
-		if (!rc)
-			rc = work_write(t, w, at + done, piece, n, e);
+		rc = rc ? rc : work_write(t, w, at + done, piece, n, e);
 	}
 	return rc;
 }

@@ -35,8 +35,7 @@ int root_check(struct tree *t, struct err *e)
 
 		rc = tree_base(snapshots_latest(t->snapshots), docs[i], &f, e);
 		had = had || (!rc && f.kind != FOUND_NOTHING);
-		if (!rc)
-			rc = tree_find_below(t, docs[i], &f, e);
+		rc = rc ? rc : tree_find_below(t, docs[i], &f, e);
 		has = !rc && f.kind != FOUND_NOTHING && f.size > 0;
 	}
 	t->rootless = !rc && had && !has;
@@ -128,8 +127,7 @@ int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e)
 	write_lock(t);
 	if (t->removed || !root_named(t, name, len))
 		rc = err_set(e, -ENOENT, "'%.*s' does not exist", (int)u64_min(len, 200), name);
-	if (!rc)
-		rc = tree_is_empty(t, "", t->o.name, e);
+	rc = rc ? rc : tree_is_empty(t, "", t->o.name, e);
 	if (!rc) {
 		n = node_find(t, "");
 		if (n)

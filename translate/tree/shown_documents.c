@@ -60,8 +60,7 @@ static int shown_documents_has(struct store *s, const struct pin *p)
 
 	buf_init(&b, p->len); /* -ERANGE: it is larger */
 	rc = store_get(s, p->key, &b, NULL, NULL);
-	if (!rc)
-		rc = b.len == p->len && (!b.len || memcmp(b.data, p->data, b.len) == 0);
+	rc = rc ? rc : b.len == p->len && (!b.len || memcmp(b.data, p->data, b.len) == 0);
 	buf_release(&b);
 	return rc == -ERANGE ? 0 : rc;
 }

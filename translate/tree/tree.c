@@ -238,8 +238,7 @@ int tree_rw_open(struct snapshots *g, struct stage *stage, const struct tree_rw_
 	t->o = *opts;
 	locks_init(t);
 	rc = nodes_init(t, e);
-	if (!rc)
-		rc = tree_layers(t, e);
+	rc = rc ? rc : tree_layers(t, e);
 	/* a mount that died after all was removed left removals; -EIO: and more, which is kept */
 	if (!rc && !stage_empty(stage) && root_check(t, &why) < 0 && t->rootless)
 		rc = root_drop_removals(t, e);
