@@ -6,7 +6,7 @@
  * enough; smaller records are gathered, several to a chunk. */
 #include "hdf5view/classic/classic_int.h"
 
-#include "translate/model/chunk_split.h"
+#include "translate/model/grid.h"
 #include "translate/model/value.h"
 
 #include <errno.h>

@@ -13,7 +13,6 @@
 #include "base/core/buf.h"
 #include "hdf5view/isolate/isolated_source.h"
 #include "translate/model/builder.h"
-#include "translate/model/unreadable.h"
 
 #define H4_WORKER_NAME "nczarrfs-hdf4"  /* as ps and top show it; 15 bytes at most */
 #define H4_RANK_MAX 32         /* H4_MAX_VAR_DIMS */

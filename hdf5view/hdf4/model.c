@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "translate/model/chunk_split.h"
+#include "translate/model/grid.h"
 
 #define SDS_MAX 1000000 /* in one file; the library writes 5000 at most */
 

@@ -7,7 +7,7 @@
 
 #include "hdf5view/hdf4/hdf4_int.h"
 #include "hdf5view/hdf5view.h"
-#include "translate/model/chunk_split.h"
+#include "translate/model/grid.h"
 
 #ifdef NCZARRFS_HDF4
 #include "hdf5view/hdf4/hdf4_library.h"

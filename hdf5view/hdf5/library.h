@@ -13,7 +13,6 @@
 #include "hdf5view/isolate/isolated_source.h"
 #include "hdf5view/format/hdf5_format.h"
 #include "translate/model/builder.h"
-#include "translate/model/unreadable.h"
 
 #include <errno.h>
 #include <hdf5.h>

@@ -5,7 +5,7 @@
  * lock. Arrays that are the same object share an index. */
 #include "hdf5view/hdf5/library.h"
 #include "base/os/cancel.h"
-#include "translate/model/chunk_split.h"
+#include "translate/model/grid.h"
 
 #include <errno.h>
 #include <string.h>

@@ -11,7 +11,7 @@
  * unlimited and has another length than the axis is not its dimension. */
 #include "hdf5view/hdf5/library.h"
 
-#include "translate/model/chunk_split.h"
+#include "translate/model/grid.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "translate/model/match.h"
 
 /* find_needed - find the dimensions of arrays whose dimension lists this sink writes. */
 static bool *find_needed(const struct h5_sink *s)

@@ -9,7 +9,6 @@
 #define LOG_COMPONENT LOG_WRITE
 #include "base/observe/log.h"
 #include "hdf5view/virtual/file_layout.h"
-#include "translate/model/match.h"
 
 #include <errno.h>
 #include <string.h>

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "nczarr/source/open.h"
-#include "translate/model/match.h"
 
 #define FILL "_FillValue"
 #define NAMES "_ARRAY_DIMENSIONS"

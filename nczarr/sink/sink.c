@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 
 #include "nczarr/sink/sink_int.h"
-#include "translate/model/match.h"
 
 #define PATH_BYTES ((size_t)1 << 20)
 #define ARENA_MAX ((size_t)4 << 30)

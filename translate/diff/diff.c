@@ -122,16 +122,6 @@ static int add_arrays(struct diff *p, struct err *e)
 	return rc;
 }
 
-static int diff_dims(struct diff *p, struct err *e)
-{
-	bool differ;
-	int rc = diff_dims_differ(p, &differ, e);
-
-	if (rc == 0 && differ)
-		rc = diff_call(p, e);
-	return rc || !differ ? rc : p->job->sink->ops->dims(p->job->sink, e);
-}
-
 static int diff_resize(struct diff *p, struct err *e)
 {
 	struct sink *s = p->job->sink;
@@ -178,7 +168,10 @@ static int push_all(struct diff *p, struct err *e)
 	rc = rc ? rc : add_groups(p, e);
 	rc = rc ? rc : rename_moved(p, e);
 	rc = rc ? rc : add_arrays(p, e);
-	rc = rc ? rc : diff_dims(p, e);
+	if (rc == 0 && diff_dims_differ(p)) {
+		rc = diff_call(p, e);
+		rc = rc ? rc : job->sink->ops->dims(job->sink, e);
+	}
 	rc = rc ? rc : diff_resize(p, e);
 	rc = rc ? rc : diff_attrs(p, e);
 	rc = rc ? rc : quant_attrs(p, e);
@@ -213,6 +206,7 @@ int push(const struct diff_job *job, struct diff_report *ret, struct err *e)
 	free(p.was_order);
 	free(p.arrays);
 	free(p.array_now);
+	free(p.dim_was);
 	if (ret)
 		*ret = report;
 	return rc;

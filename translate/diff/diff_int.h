@@ -31,6 +31,7 @@ struct diff {
 	uint32_t n_order, n_was_order;
 	struct diff_array *arrays;   /* of now */
 	uint32_t *array_now;         /* of each array of was; DS_NONE: gone */
+	uint32_t *dim_was;           /* of each dimension of now the one of that path; or DS_NONE */
 	bool shaped;                 /* an object was added, removed or renamed, or has another
 				      * shape */
 	bool begun;                  /* the sink */
@@ -52,7 +53,7 @@ int diff_call_chunk(struct diff *p, uint32_t array, uint64_t linear,
 /* diff_match - fill groups, arrays and their reverse maps. Returns 0; -ENOMEM. */
 int diff_match(struct diff *p, struct err *e) NZ_MUST_USE;
 /* diff_dims_differ - whether the sink has to change dimensions. */
-int diff_dims_differ(const struct diff *p, bool *ret, struct err *e) NZ_MUST_USE;
+bool diff_dims_differ(const struct diff *p);
 /* diff_form_same - whether two arrays are stored alike but for their shapes: elements, rank, chunk
  * lengths, filters, fill value. */
 bool diff_form_same(const struct ds_array *a, const struct ds_array *b);

@@ -6,32 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "translate/model/match.h"
 #include "translate/model/value.h"
 #include "translate/plan/plan.h"
-
-/* ---- order ---- */
-
-/* diff_match_walk - all groups, parents before children. *ret new, one entry for each group. */
-static int diff_match_walk(const struct dataset *ds, uint32_t **ret, uint32_t *ret_n,
-			   struct err *e)
-{
-	uint32_t *v = alloc_array(ds->n_groups, sizeof(*v)), n = 0;
-
-	if (!v)
-		return err_nomem(e);
-	if (ds->n_groups > 0)
-		v[n++] = 0;
-	for (uint32_t i = 0; i < n; i++) {
-		const struct ds_group *g = &ds->groups[v[i]];
-
-		for (uint32_t k = 0; k < g->n_groups && n < ds->n_groups; k++)
-			v[n++] = g->groups[k];
-	}
-	*ret = v;
-	*ret_n = n;
-	return 0;
-}
 
 /* diff_match_none - n entries of DS_NONE; new. */
 static uint32_t *diff_match_none(uint32_t n)
@@ -119,20 +95,19 @@ static void match_moved(struct diff *p)
 int diff_match(struct diff *p, struct err *e)
 {
 	auto_free uint32_t *by_path = diff_match_none(p->now->n_arrays);
-	int rc = diff_match_walk(p->now, &p->order, &p->n_order, e);
+	int rc;
 
-	if (rc == 0 && p->was)
-		rc = diff_match_walk(p->was, &p->was_order, &p->n_was_order, e);
-	if (rc)
-		return rc;
+	p->order = ds_group_order(p->now, &p->n_order);
+	p->was_order = p->was ? ds_group_order(p->was, &p->n_was_order) : NULL;
 	p->group_was = diff_match_none(p->now->n_groups);
 	p->group_now = diff_match_none(p->was ? p->was->n_groups : 0);
 	p->array_now = diff_match_none(p->was ? p->was->n_arrays : 0);
 	p->arrays = alloc_array(p->now->n_arrays, sizeof(*p->arrays));
-	if (!by_path || !p->group_was || !p->group_now || !p->array_now || !p->arrays)
+	p->dim_was = diff_match_none(p->now->n_dims);
+	if (!by_path || !p->order || (p->was && !p->was_order) || !p->group_was ||
+	    !p->group_now || !p->array_now || !p->arrays || !p->dim_was)
 		return err_nomem(e);
-	if (p->was)
-		rc = ds_match(p->now, p->was, p->group_was, by_path, NULL, e);
+	rc = p->was ? ds_match(p->now, p->was, p->group_was, by_path, p->dim_was, e) : 0;
 	if (rc)
 		return rc;
 	for (uint32_t g = 0; g < p->now->n_groups; g++)
@@ -170,55 +145,28 @@ static bool dims_of_arrays_differ(const struct diff *p)
 	return false;
 }
 
-static int diff_match_by_name(const void *a, const void *b)
+/* dims_of_groups_differ - whether a group that stays has other dimensions. */
+static bool dims_of_groups_differ(const struct diff *p)
 {
-	return strcmp((*(const struct ds_dim *const *)a)->name,
-		      (*(const struct ds_dim *const *)b)->name);
+	for (uint32_t i = 0; i < p->n_order; i++) {
+		const struct ds_group *g = &p->now->groups[p->order[i]];
+		uint32_t was = p->group_was[p->order[i]];
+
+		if (was == DS_NONE)
+			continue;
+		if (g->n_dims != p->was->groups[was].n_dims)
+			return true;
+		for (uint32_t k = 0; k < g->n_dims; k++)
+			if (p->dim_was[g->dims[k]] == DS_NONE ||
+			    !dim_same(p, g->dims[k], p->dim_was[g->dims[k]]))
+				return true;
+	}
+	return false;
 }
 
-/* diff_match_sorted - a group's dimensions by name; new, NULL when memory is short. */
-static const struct ds_dim **diff_match_sorted(const struct dataset *ds,
-					       const struct ds_group *g)
+bool diff_dims_differ(const struct diff *p)
 {
-	const struct ds_dim **v = alloc_array(g->n_dims, sizeof(*v));
-
-	for (uint32_t i = 0; v && i < g->n_dims; i++)
-		v[i] = &ds->dims[g->dims[i]];
-	if (v && g->n_dims > 1)
-		qsort(v, g->n_dims, sizeof(*v), diff_match_by_name);
-	return v;
-}
-
-static int dims_of_group_differ(const struct diff *p, uint32_t now, bool *ret, struct err *e)
-{
-	const struct ds_group *g = &p->now->groups[now];
-	const struct ds_group *h = &p->was->groups[p->group_was[now]];
-	const struct ds_dim **a, **b;
-	int rc = 0;
-
-	*ret = g->n_dims != h->n_dims;
-	if (*ret || g->n_dims == 0)
-		return 0;
-	a = diff_match_sorted(p->now, g);
-	b = diff_match_sorted(p->was, h);
-	if (!a || !b)
-		rc = err_nomem(e);
-	for (uint32_t i = 0; rc == 0 && !*ret && i < g->n_dims; i++)
-		*ret = !dim_same(p, (uint32_t)(a[i] - p->now->dims),
-				 (uint32_t)(b[i] - p->was->dims));
-	free(a);
-	free(b);
-	return rc;
-}
-
-int diff_dims_differ(const struct diff *p, bool *ret, struct err *e)
-{
-	int rc = 0;
-
-	*ret = p->shaped || (p->was && dims_of_arrays_differ(p)) ||
-	       (!p->was && p->now->n_dims > 0);
-	for (uint32_t i = 0; rc == 0 && !*ret && p->was && i < p->n_order; i++)
-		if (p->group_was[p->order[i]] != DS_NONE)
-			rc = dims_of_group_differ(p, p->order[i], ret, e);
-	return rc;
+	if (!p->was)
+		return p->shaped || p->now->n_dims > 0;
+	return p->shaped || dims_of_arrays_differ(p) || dims_of_groups_differ(p);
 }

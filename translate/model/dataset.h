@@ -170,4 +170,12 @@ uint64_t ds_chunk_linear(const struct ds_array *a, const uint64_t *coords);
  * no such chunk, or another rank. */
 uint64_t ds_chunk_in(const struct ds_array *a, uint64_t linear, const struct ds_array *b);
 
+/* ds_group_order - the groups, parents before children. New; NULL if memory is short. */
+uint32_t *ds_group_order(const struct dataset *ds, uint32_t *ret_n);
+/* ds_match - for each group, array and dimension of `from`, the ordinal of the one in `to` with the
+ * same path, or DS_NONE. Each list has as many entries as `from`, or is NULL. Returns 0 or -ENOMEM.
+ */
+int ds_match(const struct dataset *from, const struct dataset *to, uint32_t *groups,
+	     uint32_t *arrays, uint32_t *dims, struct err *e) NZ_MUST_USE;
+
 #endif

@@ -3,7 +3,7 @@
  *
  * Names are looked up in one table of all objects, by group and name, so that the cost does not
  * depend on the number of variables. */
-#include "translate/model/match.h"
+#include "translate/model/dataset.h"
 
 #include <errno.h>
 #include <string.h>
@@ -74,27 +74,38 @@ static int match_fill(struct match_table *t, const struct dataset *ds)
 	return rc;
 }
 
-/* match_groups - parents before children, whatever the order of ordinals. */
+uint32_t *ds_group_order(const struct dataset *ds, uint32_t *ret_n)
+{
+	uint32_t *order = alloc_array(ds->n_groups, sizeof(*order)), n = 0;
+
+	if (order && ds->n_groups > 0)
+		order[n++] = 0;
+	for (uint32_t k = 0; k < n; k++) {
+		const struct ds_group *g = &ds->groups[order[k]];
+
+		for (uint32_t i = 0; i < g->n_groups && n < ds->n_groups; i++)
+			order[n++] = g->groups[i];
+	}
+	*ret_n = n;
+	return order;
+}
+
 static int match_groups(const struct dataset *from, const struct match_table *t,
 			uint32_t *groups)
 {
-	auto_free uint32_t *order = alloc_array(from->n_groups, sizeof(*order));
-	uint32_t n = 0;
+	uint32_t n;
+	auto_free uint32_t *order = ds_group_order(from, &n);
 
 	if (!order)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < from->n_groups; i++)
 		groups[i] = DS_NONE;
-	if (from->n_groups > 0)
-		groups[0] = order[n++] = 0;
-	for (uint32_t k = 0; k < n; k++) {
+	if (n > 0)
+		groups[0] = 0;
+	for (uint32_t k = 1; k < n; k++) {
 		const struct ds_group *g = &from->groups[order[k]];
 
-		for (uint32_t i = 0; i < g->n_groups && n < from->n_groups; i++) {
-			groups[g->groups[i]] = match_find(t, MATCH_GROUP, groups[order[k]],
-							  from->groups[g->groups[i]].name);
-			order[n++] = g->groups[i];
-		}
+		groups[order[k]] = match_find(t, MATCH_GROUP, groups[g->parent], g->name);
 	}
 	return 0;
 }

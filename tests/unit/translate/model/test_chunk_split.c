@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Chunks of arrays that are stored in one piece. */
-#include "translate/model/chunk_split.h"
+#include "translate/model/grid.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/core/util.h"
-#include "translate/model/match.h"
+#include "translate/model/dataset.h"
 
 #include <cmocka.h>
 
