@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* builder.h - parts of a dataset model that every source collects in the same way: notes, to which a
- * source above another one appends its own; and members that cannot be read, because an object header
- * is damaged or a link dangling. The model does not contain those, but a look-up must not report them
- * as absent. */
+/* builder.h - parts of a model that every source collects in the same way: notes, to which a source
+ * above another one appends its own; and members that cannot be read, such as damaged object headers
+ * and dangling links. The model does not contain those, but a look-up must not report them as
+ * absent. */
 #ifndef TRANSLATE_MODEL_BUILDER_H
 #define TRANSLATE_MODEL_BUILDER_H
 
