@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* builder.h - parts of a model that every source collects in the same way: notes, to which a source
- * above another one appends its own; and members that cannot be read, such as damaged object headers
- * and dangling links. The model does not contain those, but a look-up must not report them as
- * absent. */
+ * above another one appends its own; and members that cannot be read, such as dangling links. The
+ * model does not contain those, but a look-up must not report them as absent. */
 #ifndef TRANSLATE_MODEL_BUILDER_H
 #define TRANSLATE_MODEL_BUILDER_H
 

@@ -69,18 +69,28 @@ struct overlay_listing {
 	bool want_stat, stopped;
 	store_emit *emit;
 	void *arg;
-	int rc;
 	struct err *e;
 };
+
+/* stage_names - names right below a key that exist in the stage, each with its NUL. */
+static int stage_names(struct stage *s, const char *key, struct buf *out, struct err *e)
+{
+	const struct stage_node *n;
+	LOCK_SCOPE(&s->lock);
+
+	n = index_walk(&s->index, key, NULL);
+	for (n = n ? n->below : NULL; n; n = n->next)
+		if (n->alive)
+			buf_put(out, n->name, n->name_len + 1);
+	return buf_ok(out) ? 0 : err_nomem(e);
+}
 
 /* list_staged - names that the stage has; *ret_any: there is one. */
 static int list_staged(struct overlay_listing *l, bool *ret_any)
 {
-	struct buf names;
-	int rc;
+	auto_buf names = buf_of(SIZE_MAX / 2);
+	int rc = stage_names(l->s->s, l->key, &names, l->e);
 
-	buf_init(&names, SIZE_MAX / 2);
-	rc = stage_names(l->s->s, l->key, &names, l->e);
 	*ret_any = names.len > 0;
 	for (const char *name = buf_next(&names, NULL); !rc && name && !l->stopped;
 	     name = buf_next(&names, name)) {
@@ -101,7 +111,6 @@ static int list_staged(struct overlay_listing *l, bool *ret_any)
 			l->stopped = !l->emit(l->arg, name, x.kind == STAGE_DIR,
 					      l->want_stat ? &st : NULL);
 	}
-	buf_release(&names);
 	return rc;
 }
 
@@ -222,16 +231,4 @@ void stage_store_hide(struct store *st, bool (*hides)(const void *arg, const cha
 {
 	overlay_store_of(st)->hides = hides;
 	overlay_store_of(st)->arg = arg;
-}
-
-int stage_names(struct stage *s, const char *key, struct buf *out, struct err *e)
-{
-	const struct stage_node *n;
-	LOCK_SCOPE(&s->lock);
-
-	n = index_walk(&s->index, key, NULL);
-	for (n = n ? n->below : NULL; n; n = n->next)
-		if (n->alive)
-			buf_put(out, n->name, n->name_len + 1);
-	return buf_ok(out) ? 0 : err_nomem(e);
 }

@@ -20,13 +20,6 @@
 #include "codecs/core/codec.h"
 #include "translate/stage/stage_int.h"
 
-static int64_t now_ns(void)
-{
-	const struct timespec ts = clock_wall();
-
-	return clock_ns_of(&ts);
-}
-
 /* ---- a record in the index ---- */
 
 /* stage_nodes - where a record goes; made before it is written. */
@@ -106,13 +99,6 @@ static void set_gone(struct stage *s, struct stage_log *l, struct stage_node *n,
 	n->version = ++s->versions;
 }
 
-static void set_data(struct stage_node *n, const struct rec *r)
-{
-	n->off = r->data_off;
-	n->len = r->len;
-	n->crc = r->crc;
-}
-
 void stage_count(struct stage *s, int64_t delta)
 {
 	const bool was = s->bytes > 0;
@@ -132,6 +118,7 @@ static void stage_apply(struct stage *s, struct stage_log *l, const struct rec *
 		[REC_PUT] = STAGE_DATA,    [REC_DIR] = STAGE_DIR,   [REC_GONE] = STAGE_GONE,
 		[REC_ALIAS] = STAGE_ALIAS, [REC_MOVE] = STAGE_DATA, [REC_LINK] = STAGE_DATA,
 	};
+	const struct stage_node *same = r->flags & REC_SAME ? n->from : NULL;
 	struct stage_node *at = n->at;
 
 	stage_count(s, (int64_t)r->bytes);
@@ -142,19 +129,16 @@ static void stage_apply(struct stage *s, struct stage_log *l, const struct rec *
 	if (r->type != REC_DIR)
 		index_clear_below(&s->index, at);
 	note_older(at, l);
-	index_set(&s->index, at, n->alias ? STAGE_ALIAS : kinds[r->type]);
+	index_set(&s->index, at, kinds[r->type]);
 	at->log = l;
 	at->version = ++s->versions;
 	at->mtime_ns = r->mtime_ns;
-	at->bytes = r->bytes;
+	at->bytes = same ? same->bytes : r->bytes;
 	at->alias = n->alias;
-	if (n->from && (r->flags & REC_SAME)) {
-		at->off = n->from->off;
-		at->len = n->from->len;
-		at->crc = n->from->crc;
-		at->bytes = n->from->bytes;
-	} else if (at->kind == STAGE_DATA) {
-		set_data(at, r);
+	if (at->kind == STAGE_DATA) {
+		at->off = same ? same->off : r->data_off;
+		at->len = same ? same->len : r->len;
+		at->crc = same ? same->crc : r->crc;
 	}
 	if (r->type == REC_MOVE)
 		set_gone(s, l, n->from, (r->flags & REC_BARE) && is_bare(n->from, l));
@@ -187,15 +171,6 @@ static int replayed(void *arg, const struct rec *r, struct err *e)
 	return 0;
 }
 
-static void append_log(struct stage *s, struct stage_log *l)
-{
-	struct stage_log **at = &s->logs;
-
-	while (*at)
-		at = &(*at)->next;
-	*at = l;
-}
-
 /* stage_load - one log. It is taken by the stage, unless nothing is in it. */
 static int stage_load(struct stage *s, uint64_t generation, struct err *e)
 {
@@ -208,7 +183,7 @@ static int stage_load(struct stage *s, uint64_t generation, struct err *e)
 		return rc;
 	p = (struct replaying){.s = s, .log = l};
 	if (!torn) {
-		append_log(s, l);
+		*logs_end(&s->logs) = l;
 		rc = log_replay(l, !s->read_only, replayed, &p, e);
 		if (rc || s->read_only)
 			return rc;
@@ -280,8 +255,7 @@ static int stage_load_all(struct stage *s, struct err *e)
 	return rc;
 }
 
-static int open_stage(int dir_fd, bool read_only, uint64_t limit, struct stage **ret,
-		      struct err *e)
+int stage_open_at(int dir_fd, bool read_only, uint64_t limit, struct stage **ret, struct err *e)
 {
 	struct stage *s = alloc_array(1, sizeof(*s));
 	int rc;
@@ -308,12 +282,7 @@ static int open_stage(int dir_fd, bool read_only, uint64_t limit, struct stage *
 
 int stage_open(int dir_fd, bool read_only, struct stage **ret, struct err *e)
 {
-	return open_stage(dir_fd, read_only, UINT64_MAX, ret, e);
-}
-
-int stage_open_at(int dir_fd, uint64_t limit, struct stage **ret, struct err *e)
-{
-	return open_stage(dir_fd, true, limit, ret, e);
+	return stage_open_at(dir_fd, read_only, UINT64_MAX, ret, e);
 }
 
 void stage_close(struct stage *s)
@@ -322,12 +291,7 @@ void stage_close(struct stage *s)
 		return;
 	stage_count(s, -(int64_t)s->bytes);
 	stage_sweep(s);
-	while (s->logs) {
-		struct stage_log *next = s->logs->next;
-
-		log_drop(s->logs);
-		s->logs = next;
-	}
+	logs_drop(s->logs);
 	index_free(&s->index);
 	if (s->dir_fd >= 0)
 		(void)close(s->dir_fd);
@@ -445,10 +409,9 @@ static int begin_log(struct stage *s, struct err *e)
 		return rc;
 	atomic_store(&s->dir_dirty, true);
 	s->next_generation++;
-	(void)pthread_mutex_lock(&s->lock);
-	append_log(s, l);
+	LOCK_SCOPE(&s->lock);
+	*logs_end(&s->logs) = l;
 	s->current = l;
-	(void)pthread_mutex_unlock(&s->lock);
 	return 0;
 }
 
@@ -490,9 +453,10 @@ static int append_locked(struct stage *s, struct rec *r, const struct log_source
 static int stage_append(struct stage *s, struct rec *r, const struct log_source *data,
 			struct err *e)
 {
+	const struct timespec now = clock_wall();
 	int rc;
 
-	r->mtime_ns = now_ns();
+	r->mtime_ns = clock_ns_of(&now);
 	LOCK_SCOPE(&s->append);
 	rc = append_locked(s, r, data, e);
 	s->dirty |= rc == 0;
@@ -532,14 +496,9 @@ int stage_mkdir(struct stage *s, const char *key, struct err *e)
 	return append_one(s, REC_DIR, 0, key, NULL, 0, e);
 }
 
-int stage_gone(struct stage *s, const char *key, struct err *e)
+int stage_gone(struct stage *s, const char *key, bool bare, struct err *e)
 {
-	return append_one(s, REC_GONE, 0, key, NULL, 0, e);
-}
-
-int stage_gone_bare(struct stage *s, const char *key, struct err *e)
-{
-	return append_one(s, REC_GONE, REC_BARE, key, NULL, 0, e);
+	return append_one(s, REC_GONE, bare ? REC_BARE : 0, key, NULL, 0, e);
 }
 
 /* two_keys - of a record. both: REC_KEY_MAX + 1 bytes. */
@@ -583,17 +542,12 @@ static int stage_do_move(struct stage *s, enum rec_type type, uint8_t flags, con
 	if (x.kind != STAGE_ALIAS)
 		return stage_append(s, &r, NULL, e);
 	rc = stage_alias(s, to, name, e);
-	return rc || type == REC_LINK ? rc : stage_gone(s, from, e);
+	return rc || type == REC_LINK ? rc : stage_gone(s, from, false, e);
 }
 
-int stage_move(struct stage *s, const char *from, const char *to, struct err *e)
+int stage_move(struct stage *s, const char *from, const char *to, bool bare, struct err *e)
 {
-	return stage_do_move(s, REC_MOVE, 0, from, to, e);
-}
-
-int stage_move_bare(struct stage *s, const char *from, const char *to, struct err *e)
-{
-	return stage_do_move(s, REC_MOVE, REC_BARE, from, to, e);
+	return stage_do_move(s, REC_MOVE, bare ? REC_BARE : 0, from, to, e);
 }
 
 int stage_link(struct stage *s, const char *from, const char *to, struct err *e)
@@ -646,18 +600,18 @@ static int sync_dir(struct stage *s, struct err *e)
 }
 
 /* unsynced - a log behind a generation with something that is not on the disk, held; *ret_end: up
- * to where. NULL: none. Under the append lock. */
+ * to where. NULL: none. */
 static struct stage_log *unsynced(struct stage *s, uint64_t behind, uint64_t *ret_end)
 {
-	struct stage_log *l = s->logs;
+	LOCK_SCOPE(&s->append);
 
-	while (l && (l->generation <= behind || atomic_load(&l->synced) >= l->end))
-		l = l->next;
-	if (l) {
-		*ret_end = l->end;
-		log_hold(l);
-	}
-	return l;
+	for (struct stage_log *l = s->logs; l; l = l->next)
+		if (l->generation > behind && atomic_load(&l->synced) < l->end) {
+			*ret_end = l->end;
+			log_hold(l);
+			return l;
+		}
+	return NULL;
 }
 
 int stage_sync(struct stage *s, struct err *e)
@@ -667,17 +621,11 @@ int stage_sync(struct stage *s, struct err *e)
 
 int stage_sync_behind(struct stage *s, uint64_t generation, struct err *e)
 {
+	struct stage_log *l;
+	uint64_t end = 0;
 	int rc = 0;
 
-	while (!rc) {
-		struct stage_log *l;
-		uint64_t end = 0;
-
-		(void)pthread_mutex_lock(&s->append);
-		l = unsynced(s, generation, &end);
-		(void)pthread_mutex_unlock(&s->append);
-		if (!l)
-			break;
+	while (!rc && (l = unsynced(s, generation, &end))) {
 		rc = log_sync(l, end, e);
 		log_drop(l);
 	}

@@ -64,12 +64,15 @@ int stage_put(struct stage *s, const char *key, const uint8_t *data, size_t len,
 int stage_put_file(struct stage *s, const char *key, int fd, uint64_t len,
 		   struct err *e) NZ_MUST_USE;
 int stage_mkdir(struct stage *s, const char *key, struct err *e) NZ_MUST_USE;
-int stage_gone(struct stage *s, const char *key, struct err *e) NZ_MUST_USE;
+/* bare: the dataset has no such file, and no record of it is kept unless an earlier generation has
+ * it. */
+int stage_gone(struct stage *s, const char *key, bool bare, struct err *e) NZ_MUST_USE;
 int stage_alias(struct stage *s, const char *key, const char *base_key,
 		struct err *e) NZ_MUST_USE;
-/* stage_move - one record: the DATA entry `from` becomes `to`, and `from` is removed. An ALIAS
- * takes two, so that between them both exist. */
-int stage_move(struct stage *s, const char *from, const char *to, struct err *e) NZ_MUST_USE;
+/* stage_move - one record: the DATA entry `from` becomes `to`, and `from` is removed; bare: as for
+ * stage_gone. An ALIAS takes two, so that between them both exist. */
+int stage_move(struct stage *s, const char *from, const char *to, bool bare,
+	       struct err *e) NZ_MUST_USE;
 /* stage_sync - put all appended records on the disk. If a sync of a log failed, the log stays -EIO
  * until it is committed: the system reports a failed write to the disk only once. */
 int stage_sync(struct stage *s, struct err *e) NZ_MUST_USE;
@@ -141,20 +144,7 @@ bool stage_alive(struct stage *s, const char *key);
 /* stage_hides - whether the dataset's own entries at and below key were removed. */
 bool stage_hides(struct stage *s, const char *key);
 
-/* stage_gone_bare, stage_move_bare - remove or move a file that the dataset does not have: no
- * record is kept of `from`, unless an earlier generation has it. */
-int stage_gone_bare(struct stage *s, const char *key, struct err *e) NZ_MUST_USE;
-int stage_move_bare(struct stage *s, const char *from, const char *to, struct err *e) NZ_MUST_USE;
-
 /* stage_link - as stage_move, but `from` stays. */
 int stage_link(struct stage *s, const char *from, const char *to, struct err *e) NZ_MUST_USE;
-
-/* stage_names - names right below a key that exist in the stage, each with its NUL, appended to
- * out. Returns 0 or -ENOMEM. */
-int stage_names(struct stage *s, const char *key, struct buf *out, struct err *e) NZ_MUST_USE;
-
-/* stage_up_to - generations up to this one as a stage of their own; *ret NULL: s has no others. */
-int stage_up_to(struct stage *s, uint64_t generation, struct stage **ret,
-		struct err *e) NZ_MUST_USE;
 
 #endif

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "base/core/arena.h"
 #include "base/os/io.h"
 #include "translate/stage/stage_int.h"
 
@@ -27,10 +28,9 @@ int stage_freeze(struct stage *s, uint64_t *ret, struct err *e)
 	if (!s->dirty || !l)
 		return err_set(e, -ENODATA, "nothing was written");
 	*ret = s->frozen = l->generation;
-	(void)pthread_mutex_lock(&s->lock);
-	s->current = NULL;
-	(void)pthread_mutex_unlock(&s->lock);
 	s->dirty = false;
+	LOCK_SCOPE(&s->lock);
+	s->current = NULL;
 	return 0;
 }
 
@@ -51,10 +51,9 @@ void stage_thaw(struct stage *s)
 		return;
 	/* if nothing was appended, the same log continues: otherwise a commit that fails again and
 	 * again would make a file each time */
-	(void)pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
 	if (!s->current && l && l->generation == s->frozen)
 		s->current = l;
-	(void)pthread_mutex_unlock(&s->lock);
 	s->frozen = 0;
 	s->dirty = true;
 }
@@ -76,11 +75,11 @@ static struct stage_node *left_node(struct stage *s, const char *key)
 }
 
 /* all_left - whether a commit left everything that was frozen, so that nothing needs to be copied.
- * If nothing is left because all written entries were removed, the logs are removed. Under the
- * append lock. */
+ * If nothing is left because all written entries were removed, the logs are removed. */
 static bool all_left(struct stage *s, const struct buf *left)
 {
 	uint64_t marked = 0, all = 0;
+	LOCK_SCOPE(&s->append);
 	LOCK_SCOPE(&s->lock);
 
 	for (struct stage_node *x = s->index.root; x; x = index_next(s->index.root, x))
@@ -97,20 +96,6 @@ static bool all_left(struct stage *s, const struct buf *left)
 		marked += stage_generations_belongs(x, s->frozen) && x->left;
 	}
 	return all > 0 && all == marked;
-}
-
-static int stage_generations_carry(struct stage *s, const char *key, struct err *e)
-{
-	LOCK_SCOPE(&s->append);
-
-	return left_node(s, key) ? stage_again(s, key, e) : 0;
-}
-
-static void count_left(struct stage *s)
-{
-	s->left_bytes = 0;
-	for (struct stage_node *n = s->index.root; n; n = index_next(s->index.root, n))
-		s->left_bytes += n->left ? n->bytes : 0;
 }
 
 /* stage_generations_drop - entries and logs of the frozen generation and of those before it; the
@@ -164,24 +149,9 @@ void stage_sweep(struct stage *s)
 	(void)pthread_mutex_unlock(&s->lock);
 	if (!l)
 		return;
-	while (l) {
-		struct stage_log *next = l->next;
-
-		log_drop(l);
-		l = next;
-	}
+	logs_drop(l);
 	if (io_sync(s->dir_fd, true, NULL) < 0)
 		return; /* the next that is removed takes them along */
-}
-
-/* retire_later - keep removed logs open for stage_sweep. Under the lock. */
-static void retire_later(struct stage *s, struct stage_log *gone)
-{
-	struct stage_log **at = &s->retired;
-
-	while (*at)
-		at = &(*at)->next;
-	*at = gone;
 }
 
 /* durable - whether records up to the frozen generation may be on the disk because a caller was
@@ -203,12 +173,13 @@ int stage_retire(struct stage *s, const struct buf *left, struct err *e)
 	int rc = 0;
 
 	left = left ? left : &none;
-	(void)pthread_mutex_lock(&s->append);
 	all = all_left(s, left);
-	(void)pthread_mutex_unlock(&s->append);
 	for (const char *key = buf_next(left, NULL); !all && !rc && key;
-	     key = buf_next(left, key))
-		rc = stage_generations_carry(s, key, e);
+	     key = buf_next(left, key)) {
+		LOCK_SCOPE(&s->append);
+
+		rc = left_node(s, key) ? stage_again(s, key, e) : 0;
+	}
 	/* What is left now lies in a later log, and the others are about to go. A sync would write
 	 * all of that log, most of which the next commit puts into the dataset. A sync that comes
 	 * from now on includes it. */
@@ -216,19 +187,17 @@ int stage_retire(struct stage *s, const struct buf *left, struct err *e)
 		rc = stage_sync_behind(s, s->frozen, e);
 	if (rc)
 		return rc; /* everything is staged still */
-	(void)pthread_mutex_lock(&s->append);
+	LOCK_SCOPE(&s->append);
 	rc = all ? 0 : remove_logs(s, e);
-	if (rc) {
-		(void)pthread_mutex_unlock(&s->append);
+	if (rc)
 		return rc;
-	}
-	(void)pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
 	if (!all)
-		retire_later(s, stage_generations_drop(s));
-	count_left(s);
+		*logs_end(&s->retired) = stage_generations_drop(s); /* open until stage_sweep */
+	s->left_bytes = 0;
+	for (struct stage_node *n = s->index.root; n; n = index_next(s->index.root, n))
+		s->left_bytes += n->left ? n->bytes : 0;
 	s->frozen = 0;
-	(void)pthread_mutex_unlock(&s->lock);
-	(void)pthread_mutex_unlock(&s->append);
 	return 0;
 }
 
@@ -274,7 +243,7 @@ bool stage_alive(struct stage *s, const char *key)
 /* ---- look-ups ---- */
 
 struct listed {
-	char *key;
+	const char *key;
 	struct stage_entry x;
 };
 
@@ -283,48 +252,34 @@ static int stage_generations_by_key(const void *a, const void *b)
 	return strcmp(((const struct listed *)a)->key, ((const struct listed *)b)->key);
 }
 
-/* stage_generations_entries - all of a stage, sorted; new. */
-static int stage_generations_entries(struct stage *s, struct listed **ret, size_t *ret_n,
-				     struct err *e)
+/* stage_generations_entries - all of a stage, sorted, in arena a. */
+static int stage_generations_entries(struct stage *s, struct arena *a, struct listed **ret,
+				     size_t *ret_n)
 {
 	char key[STORE_KEY_MAX + 1];
 	struct listed *v;
 	size_t n = 0;
+	LOCK_SCOPE(&s->lock);
 
-	(void)pthread_mutex_lock(&s->lock);
-	v = alloc_array((size_t)s->index.entries, sizeof(*v));
+	v = arena_alloc(a, (size_t)s->index.entries, sizeof(*v));
 	for (struct stage_node *x = s->index.root; v && x; x = index_next(s->index.root, x)) {
 		if (x->kind == STAGE_NOTHING)
 			continue;
 		index_key(x, key);
-		v[n].key = strdup(key);
-		if (!v[n].key)
-			break;
 		stage_fill(x, false, &v[n].x, NULL);
-		if (x->alias)
-			v[n].x.base_key = strdup(x->alias);
+		v[n].key = arena_strdup(a, key);
+		v[n].x.base_key = x->alias ? arena_strdup(a, x->alias) : NULL;
+		if (!v[n].key || (x->alias && !v[n].x.base_key))
+			return -ENOMEM;
 		if (x->kind == STAGE_GONE || (x->kind == STAGE_DIR && x->hides))
 			v[n].x.kind = STAGE_GONE;
 		n++;
-		if (x->alias && !v[n - 1].x.base_key)
-			break;
 	}
-	*ret_n = n;
-	*ret = v;
 	if (v && n)
 		qsort(v, n, sizeof(*v), stage_generations_by_key);
-	n = (size_t)s->index.entries - n;
-	(void)pthread_mutex_unlock(&s->lock);
-	return v && !n ? 0 : err_nomem(e);
-}
-
-static void free_entries(struct listed *v, size_t n)
-{
-	for (size_t i = 0; v && i < n; i++) {
-		free(v[i].key);
-		free((void *)(uintptr_t)v[i].x.base_key);
-	}
-	free(v);
+	*ret_n = n;
+	*ret = v;
+	return v ? 0 : -ENOMEM;
 }
 
 int stage_up_to(struct stage *s, uint64_t generation, struct stage **ret, struct err *e)
@@ -337,7 +292,7 @@ int stage_up_to(struct stage *s, uint64_t generation, struct stage **ret, struct
 	whole = !l || l->generation <= generation;
 	(void)pthread_mutex_unlock(&s->append);
 	*ret = NULL;
-	return whole ? 0 : stage_open_at(s->dir_fd, generation, ret, e);
+	return whole ? 0 : stage_open_at(s->dir_fd, true, generation, ret, e);
 }
 
 int stage_each(struct stage *s, uint64_t generation,
@@ -345,16 +300,18 @@ int stage_each(struct stage *s, uint64_t generation,
 {
 	struct listed *v = NULL;
 	struct stage *older;
+	struct arena mem;
 	size_t n = 0;
 	int rc = stage_up_to(s, generation, &older, NULL);
 
 	if (rc)
 		return rc;
-	rc = stage_generations_entries(older ? older : s, &v, &n, NULL);
+	arena_init(&mem, SIZE_MAX);
+	rc = stage_generations_entries(older ? older : s, &mem, &v, &n);
 	for (size_t i = 0; !rc && i < n; i++)
 		if (!fn(arg, v[i].key, &v[i].x))
 			break;
-	free_entries(v, n);
+	arena_release(&mem);
 	stage_close(older);
 	return rc;
 }

@@ -71,6 +71,9 @@ int log_open(int dir_fd, uint64_t generation, bool read_only, struct stage_log *
 	     bool *ret_torn, struct err *e) NZ_MUST_USE;
 void log_hold(struct stage_log *l);
 void log_drop(struct stage_log *l);
+/* logs_end - where the next log of a list goes; logs_drop - drop all of a list. */
+struct stage_log **logs_end(struct stage_log **list);
+void logs_drop(struct stage_log *list);
 
 /* log_source - data of a record: in memory (mem), or `len` bytes of fd from off on. */
 struct log_source {
@@ -180,7 +183,11 @@ int stage_sync_behind(struct stage *s, uint64_t generation, struct err *e) NZ_MU
 int stage_again(struct stage *s, const char *key, struct err *e) NZ_MUST_USE;
 /* stage_fill - a node's entry for callers; name as in stage_find. */
 void stage_fill(const struct stage_node *n, bool hidden, struct stage_entry *ret, char *name);
-/* stage_open_at - read-only, generations up to `limit`. */
-int stage_open_at(int dir_fd, uint64_t limit, struct stage **ret, struct err *e) NZ_MUST_USE;
+/* stage_open_at - as stage_open, of generations up to `limit`. */
+int stage_open_at(int dir_fd, bool read_only, uint64_t limit, struct stage **ret,
+		  struct err *e) NZ_MUST_USE;
+/* stage_up_to - generations up to this one as a stage of their own; *ret NULL: s has no others. */
+int stage_up_to(struct stage *s, uint64_t generation, struct stage **ret,
+		struct err *e) NZ_MUST_USE;
 
 #endif

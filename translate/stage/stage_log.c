@@ -77,9 +77,27 @@ void log_drop(struct stage_log *l)
 	free(l);
 }
 
+struct stage_log **logs_end(struct stage_log **list)
+{
+	while (*list)
+		list = &(*list)->next;
+	return list;
+}
+
+void logs_drop(struct stage_log *list)
+{
+	while (list) {
+		struct stage_log *next = list->next;
+
+		log_drop(list);
+		list = next;
+	}
+}
+
 int log_create(int dir_fd, uint64_t generation, struct stage_log **ret, struct err *e)
 {
 	struct stage_log *l = new_log(generation);
+	const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
 	uint8_t head[LOG_HEAD] = {0};
 	int rc = 0;
 
@@ -87,21 +105,17 @@ int log_create(int dir_fd, uint64_t generation, struct stage_log **ret, struct e
 		return err_nomem(e);
 	if (getrandom(&l->salt, sizeof(l->salt), 0) != (ssize_t)sizeof(l->salt))
 		rc = err_sys(e, errno, "cannot get random numbers");
-	if (!rc)
-		l->fd = openat(dir_fd, l->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (!rc && l->fd < 0)
+	else if ((l->fd = openat(dir_fd, l->name, flags, 0600)) < 0)
 		rc = err_sys(e, errno, "'%s'", l->name);
 	memcpy(head, file_magic, sizeof(file_magic));
 	put_le(head + 8, generation, 8);
 	put_le(head + 16, l->salt, 8);
 	boot_id(head + 24);
 	put_le(head + 44, codec_crc32c_sum(0, head, 44), 4);
-	if (!rc) {
-		rc = io_pwrite(l->fd, head, sizeof(head), 0, e);
-		if (rc)
-			(void)unlinkat(dir_fd, l->name, 0);
-	}
+	rc = rc ? rc : io_pwrite(l->fd, head, sizeof(head), 0, e);
 	if (rc) {
+		if (l->fd >= 0)
+			(void)unlinkat(dir_fd, l->name, 0);
 		log_drop(l);
 		return rc;
 	}
@@ -230,7 +244,6 @@ static int write_record(struct stage_log *l, struct rec *r, const struct log_sou
 			struct err *e)
 {
 	uint8_t small[REC_HEAD + SMALL];
-	uint8_t head[REC_HEAD];
 	int rc = 0;
 
 	if (d->mem && r->key_len + d->len <= SMALL) {
@@ -245,8 +258,7 @@ static int write_record(struct stage_log *l, struct rec *r, const struct log_sou
 		rc = stage_log_copy(l, r, d, e);
 	if (rc)
 		return rc;
-	make_head(l, l->end, r, head);
-	memcpy(small, head, REC_HEAD);
+	make_head(l, l->end, r, small);
 	memcpy(small + REC_HEAD, r->key, r->key_len);
 	return io_pwrite(l->fd, small, REC_HEAD + r->key_len, l->end, e);
 }

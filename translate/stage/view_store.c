@@ -4,7 +4,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/os/io.h"
+#include "base/core/str.h"
+#include "base/os/lock.h"
 #include "translate/stage/stage.h"
 #include "translate/contract/view.h"
 
@@ -27,24 +28,19 @@ static struct viewed *view_store_of(struct store *s)
 /* known_dir - id of a directory, len bytes of a key, where that is the last one; 0: it is not. */
 static uint64_t known_dir(struct viewed *s, const char *dir, size_t len)
 {
-	uint64_t id = 0;
-
 	if (!len)
 		return VIEW_ROOT;
-	(void)pthread_mutex_lock(&s->lock);
-	if (s->dir_id && strlen(s->dir) == len && memcmp(s->dir, dir, len) == 0)
-		id = s->dir_id;
-	(void)pthread_mutex_unlock(&s->lock);
-	return id;
+	LOCK_SCOPE(&s->lock);
+	return s->dir_id && str_is(s->dir, dir, len) ? s->dir_id : 0;
 }
 
 static void know_dir(struct viewed *s, const char *dir, size_t len, uint64_t id)
 {
-	(void)pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
+
 	memcpy(s->dir, dir, len);
 	s->dir[len] = '\0';
 	s->dir_id = id;
-	(void)pthread_mutex_unlock(&s->lock);
 }
 
 int view_find(struct store *st, const char *key, struct view_attr *ret, struct err *e)
@@ -91,18 +87,29 @@ int view_why_unknown(const char *key, const struct err *why, struct err *e)
 	return err_set(e, -EIO, "'%.200s' cannot be examined", key);
 }
 
-static int viewed_stat(struct store *st, const char *key, struct store_stat *ret, struct err *e)
+/* view_store_look - as view_find, but a size that could not be determined is an error if the caller
+ * reads the file, or if it says nothing about the file. */
+static int view_store_look(struct store *st, const char *key, bool reads, struct view_attr *ret,
+			   struct err *e)
 {
 	struct err why = ERR_INIT;
-	struct view_attr a;
-	int rc = view_find(st, key, &a, &why);
+	int rc = view_find(st, key, ret, &why);
 
 	if (rc)
 		return err_set(e, rc, "%s", why.msg);
-	if (a.unknown && err_is_transient(why.code)) /* which says nothing about the file */
-		return view_why_unknown(key, &why, e);
-	view_store_fill(&a, ret);
-	return 0;
+	return ret->unknown && (reads || err_is_transient(why.code))
+		       ? view_why_unknown(key, &why, e)
+		       : 0;
+}
+
+static int viewed_stat(struct store *st, const char *key, struct store_stat *ret, struct err *e)
+{
+	struct view_attr a;
+	int rc = view_store_look(st, key, false, &a, e);
+
+	if (!rc)
+		view_store_fill(&a, ret);
+	return rc;
 }
 
 /* batch - entries of a listing, so that the receiver may call the view. */
@@ -194,24 +201,13 @@ int view_read(struct view *v, uint64_t id, const char *name, uint64_t off, uint8
 	return 0;
 }
 
-static int view_store_find_file(struct store *st, const char *key, struct view_attr *ret,
-				struct err *e)
-{
-	struct err why = ERR_INIT;
-	int rc = view_find(st, key, ret, &why);
-
-	if (rc)
-		return err_set(e, rc, "%s", why.msg);
-	if (ret->unknown) /* of no size that could be read */
-		return view_why_unknown(key, &why, e);
-	return ret->is_dir ? err_set(e, -EISDIR, "'%.200s' is a directory", key) : 0;
-}
-
 static int viewed_read(struct store *st, const char *key, struct store_io *io, struct err *e)
 {
 	struct view_attr a;
-	int rc = view_store_find_file(st, key, &a, e);
+	int rc = view_store_look(st, key, true, &a, e);
 
+	if (!rc && a.is_dir)
+		rc = err_set(e, -EISDIR, "'%.200s' is a directory", key);
 	rc = rc ? rc : store_io_size(io, key, a.size, e);
 	rc = rc ? rc : view_read(view_store_of(st)->v, a.id, key, io->off, io->to, io->len, e);
 	io->version = rc ? 0 : a.id;

@@ -188,8 +188,7 @@ static int remove_key(struct rename_place *p, struct err *e)
 
 	rc = rc ? rc : tree_base(snapshots_latest(p->t->snapshots), p->key, &base, e);
 	if (!rc && !(n && n->fresh))
-		rc = base.kind == FOUND_NOTHING ? stage_gone_bare(p->t->stage, p->key, e)
-						: stage_gone(p->t->stage, p->key, e);
+		rc = stage_gone(p->t->stage, p->key, base.kind == FOUND_NOTHING, e);
 	if (!rc)
 		emptied_forget(p->t, p->key);
 	if (!rc && n)
@@ -297,8 +296,7 @@ static int move_file(struct rename_place *p, const char *to, struct err *e)
 	rc = rc ? rc : tree_base(snapshots_latest(p->t->snapshots), p->key, &base, e);
 	if (rc)
 		return rc;
-	return base.kind == FOUND_NOTHING ? stage_move_bare(p->t->stage, p->key, to, e)
-					  : stage_move(p->t->stage, p->key, to, e);
+	return stage_move(p->t->stage, p->key, to, base.kind == FOUND_NOTHING, e);
 }
 
 /* ---- another name ---- */
@@ -572,10 +570,10 @@ int rename_dir(struct tree *t, const char *from, const char *to, struct err *e)
 		rc = move_all(t, &b, from, to, e);
 		/* of what did not get there whole nothing stays; when this fails, too, the new
 		 * name is there besides */
-		if (rc && stage_gone(t->stage, to, NULL) < 0)
+		if (rc && stage_gone(t->stage, to, false, NULL) < 0)
 			(void)err_wrap(e, rc, "'%.100s' exists in part", to);
 	}
 	buf_release(&b.names);
-	rc = rc ? rc : stage_gone(t->stage, from, e);
+	rc = rc ? rc : stage_gone(t->stage, from, false, e);
 	return rc ? rc : rename_nodes(t, from, to, e);
 }

@@ -203,9 +203,9 @@ static void test_stores(void **state)
 	assert_int_equal(stage_open(f->fd, false, &st, &e), 0);
 	assert_int_equal(stage_put(st, "v/0.0", (const uint8_t *)"new", 3, &e), 0);
 	assert_int_equal(stage_put(st, "w/x/0", (const uint8_t *)"w", 1, &e), 0);
-	assert_int_equal(stage_gone(st, "g/h", &e), 0);
+	assert_int_equal(stage_gone(st, "g/h", false, &e), 0);
 	assert_int_equal(stage_alias(st, "v/0.9", "v/0.1", &e), 0);
-	assert_int_equal(stage_gone(st, "v/0.1", &e), 0);
+	assert_int_equal(stage_gone(st, "v/0.1", false, &e), 0);
 	assert_int_equal(stage_store(st, UINT64_MAX, below, &s, &e), 0);
 	assert_string_equal(listed(s, "", false), ".zgroup g/ v/ w/");
 	assert_string_equal(listed(s, "v", false), ".zarray 0.0 0.9");

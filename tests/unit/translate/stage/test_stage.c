@@ -140,13 +140,13 @@ static void fill(struct fx *f)
 	put(f, "v/0.0", "b");
 	put(f, "v/tmp", "moved");
 	assert_int_equal(stage_mkdir(f->s, "w", NULL), 0);
-	assert_int_equal(stage_move(f->s, "v/tmp", "v/0.1", NULL), 0);
-	assert_int_equal(stage_gone(f->s, "g", NULL), 0);
+	assert_int_equal(stage_move(f->s, "v/tmp", "v/0.1", false, NULL), 0);
+	assert_int_equal(stage_gone(f->s, "g", false, NULL), 0);
 	assert_int_equal(stage_alias(f->s, "w/0", "old/0", NULL), 0);
-	assert_int_equal(stage_move(f->s, "w/0", "w/1", NULL), 0);
+	assert_int_equal(stage_move(f->s, "w/0", "w/1", false, NULL), 0);
 	put(f, "empty", "");
 	put(f, "x/y/z", "deep");
-	assert_int_equal(stage_gone(f->s, "x", NULL), 0);
+	assert_int_equal(stage_gone(f->s, "x", false, NULL), 0);
 	put(f, "x/new", "again");
 }
 
@@ -210,10 +210,10 @@ static void test_keys(void **state)
 	assert_int_equal(stage_put(f->s, "", b, 1, NULL), -EINVAL);
 	assert_int_equal(stage_put(f->s, "a//b", b, 1, NULL), -EINVAL);
 	assert_int_equal(stage_put(f->s, "../b", b, 1, NULL), -EINVAL);
-	assert_int_equal(stage_move(f->s, "none", "b", NULL), -ENOENT);
-	assert_int_equal(stage_move(f->s, "v/0.0", "v/0.0", NULL), -EINVAL);
-	assert_int_equal(stage_move(f->s, "v/0.0", "v/0.0/x", NULL), -EINVAL);
-	assert_int_equal(stage_move(f->s, "v/0.0", "v", NULL), -EINVAL);
+	assert_int_equal(stage_move(f->s, "none", "b", false, NULL), -ENOENT);
+	assert_int_equal(stage_move(f->s, "v/0.0", "v/0.0", false, NULL), -EINVAL);
+	assert_int_equal(stage_move(f->s, "v/0.0", "v/0.0/x", false, NULL), -EINVAL);
+	assert_int_equal(stage_move(f->s, "v/0.0", "v", false, NULL), -EINVAL);
 	assert_int_equal(stage_alias(f->s, "a", "/b", NULL), -EINVAL);
 	assert_string_equal(at(f->s, "a"), "nothing");
 	assert_int_equal(stage_sync(f->s, NULL), 0);
@@ -331,9 +331,9 @@ static void test_bare(void **state)
 
 	for (int i = 0; i < 3; i++) {
 		put(f, "tmp", "x");
-		assert_int_equal(stage_move_bare(f->s, "tmp", "a", NULL), 0);
+		assert_int_equal(stage_move(f->s, "tmp", "a", true, NULL), 0);
 		put(f, "tmp2", "x");
-		assert_int_equal(stage_gone_bare(f->s, "tmp2", NULL), 0);
+		assert_int_equal(stage_gone(f->s, "tmp2", true, NULL), 0);
 		assert_string_equal(keys(f->s, UINT64_MAX), "a:");
 		assert_string_equal(at(f->s, "tmp"), "nothing");
 		if (i)
@@ -344,9 +344,9 @@ static void test_bare(void **state)
 	put(f, "d", "1");
 	assert_int_equal(stage_freeze(f->s, &g, NULL), 0);
 	put(f, "c", "2");
-	assert_int_equal(stage_move_bare(f->s, "b", "e", NULL), 0);
-	assert_int_equal(stage_gone_bare(f->s, "c", NULL), 0);
-	assert_int_equal(stage_gone_bare(f->s, "d", NULL), 0);
+	assert_int_equal(stage_move(f->s, "b", "e", true, NULL), 0);
+	assert_int_equal(stage_gone(f->s, "c", true, NULL), 0);
+	assert_int_equal(stage_gone(f->s, "d", true, NULL), 0);
 	assert_int_equal(retire(f, NULL), 0);
 	for (int i = 0; i < 2; i++) {
 		assert_string_equal(keys(f->s, UINT64_MAX), "b- c- d- e:");
@@ -355,7 +355,7 @@ static void test_bare(void **state)
 	}
 	/* and a name that the log removed before is hidden still */
 	put(f, "c", "3");
-	assert_int_equal(stage_gone_bare(f->s, "c", NULL), 0);
+	assert_int_equal(stage_gone(f->s, "c", true, NULL), 0);
 	assert_string_equal(keys(f->s, UINT64_MAX), "b- c- d- e:");
 	reopen(f);
 	assert_string_equal(keys(f->s, UINT64_MAX), "b- c- d- e:");
@@ -368,7 +368,7 @@ static void test_nothing_left(void **state)
 	uint64_t g;
 
 	put(f, "tmp", "refused");
-	assert_int_equal(stage_gone_bare(f->s, "tmp", NULL), 0);
+	assert_int_equal(stage_gone(f->s, "tmp", true, NULL), 0);
 	assert_int_equal(stage_freeze(f->s, &g, NULL), 0);
 	assert_int_equal(retire(f, NULL), 0);
 	assert_true(stage_empty(f->s));
@@ -388,13 +388,13 @@ static void test_generations(void **state)
 	put(f, "b", "1");
 	put(f, "tmp", "left");
 	put(f, "tmp2", "moved on");
-	assert_int_equal(stage_gone(f->s, "d", NULL), 0);
+	assert_int_equal(stage_gone(f->s, "d", false, NULL), 0);
 	assert_int_equal(stage_freeze(f->s, &g, NULL), 0);
 	assert_int_equal(stage_freeze(f->s, &h, NULL), -EBUSY);
 	put(f, "a", "2");
 	put(f, "c", "2");
 	put(f, "d/x", "2");
-	assert_int_equal(stage_move(f->s, "tmp2", "e", NULL), 0);
+	assert_int_equal(stage_move(f->s, "tmp2", "e", false, NULL), 0);
 	/* who commits sees the old ones, here and elsewhere */
 	assert_string_equal(keys(f->s, g), "a: b: d- tmp: tmp2:");
 	assert_int_equal(stage_open(f->fd, true, &ro, NULL), 0);
@@ -444,7 +444,7 @@ static void test_generations(void **state)
 	assert_int_equal(stage_freeze(f->s, &g, NULL), 0);
 	assert_int_equal(retire(f, "tmp"), 0);
 	assert_string_equal(at(f->s, "tmp"), "younger");
-	assert_int_equal(stage_gone(f->s, "tmp", NULL), 0);
+	assert_int_equal(stage_gone(f->s, "tmp", false, NULL), 0);
 	assert_int_equal(stage_freeze(f->s, &g, NULL), 0);
 	assert_int_equal(retire(f, "tmp"), 0);
 	assert_true(stage_empty(f->s));
