@@ -93,11 +93,9 @@ int left_add(struct left *l, const char *key, struct err *e)
  * knows. */
 static int keep_dirs(struct left *l, uint64_t generation, struct err *e)
 {
-	struct buf dirs;
-	int rc;
+	auto_buf dirs = buf_of(SIZE_MAX / 2);
+	int rc = stage_old_keys(l->t->stage, generation, STAGE_DIR, &dirs, e);
 
-	buf_init(&dirs, SIZE_MAX / 2);
-	rc = stage_old_keys(l->t->stage, generation, STAGE_DIR, &dirs, e);
 	for (const char *key = buf_next(&dirs, NULL); !rc && key; key = buf_next(&dirs, key)) {
 		struct found f;
 
@@ -105,7 +103,6 @@ static int keep_dirs(struct left *l, uint64_t generation, struct err *e)
 		if (!rc && f.kind == FOUND_NOTHING)
 			rc = left_add(l, key, e);
 	}
-	buf_release(&dirs);
 	return rc;
 }
 
@@ -123,15 +120,6 @@ static size_t left_key(struct tree *t, const char *text)
 		return strlen(text);
 	log_info("'%.*s' is still pending: %s", (int)(tab - text), text, tab + 1);
 	return (size_t)(tab - text);
-}
-
-/* left_from - the keys that a commit left. */
-static void left_from(struct left *l, const struct buf *texts)
-{
-	for (const char *x = buf_next(texts, NULL); x; x = buf_next(texts, x)) {
-		buf_put(&l->keys, x, left_key(l->t, x));
-		buf_putc(&l->keys, '\0');
-	}
 }
 
 /* commit_thread_forget - drop the committed records after the dataset was opened again. */
@@ -192,12 +180,10 @@ static int commit_frozen(struct tree *t, uint64_t generation, bool all, bool *re
 			 struct err *e)
 {
 	struct snapshot *g = snapshots_get(t->snapshots);
-	struct left l = {.t = t};
-	struct buf texts;
+	struct left l = {.t = t, .keys = buf_of(SIZE_MAX / 2)};
+	auto_buf texts = buf_of(SIZE_MAX / 2);
 	int rc = snapshots_check(t->snapshots, e);
 
-	buf_init(&texts, SIZE_MAX / 2);
-	buf_init(&l.keys, SIZE_MAX / 2);
 	if (!rc) {
 		if (g->source)
 			source_hold(g->source, true);
@@ -205,7 +191,10 @@ static int commit_frozen(struct tree *t, uint64_t generation, bool all, bool *re
 		*ret_done = !rc;
 		if (!rc) {
 			quiesce(t);
-			left_from(&l, &texts);
+			for (const char *x = buf_next(&texts, NULL); x; x = buf_next(&texts, x)) {
+				buf_put(&l.keys, x, left_key(t, x));
+				buf_putc(&l.keys, '\0');
+			}
 			t->held = !all && texts.len > 0;
 			rc = conclude(t, g, generation, &l, e);
 		} else if (rc != -EAGAIN && rc != -ESTALE && g->source) {
@@ -214,7 +203,6 @@ static int commit_frozen(struct tree *t, uint64_t generation, bool all, bool *re
 		if (g->source)
 			source_hold(g->source, false);
 	}
-	buf_release(&texts);
 	buf_release(&l.keys);
 	snapshot_put(t->snapshots, g);
 	return rc;
@@ -291,18 +279,6 @@ static bool due_locked(struct tree *t, int64_t *ret_ms)
 		return true;
 	*ret_ms = at - now;
 	return false;
-}
-
-static void sleep_locked(struct tree *t, int64_t ms)
-{
-	struct timespec ts;
-
-	if (!ms) {
-		(void)pthread_cond_wait(&t->wake, &t->commit_lock);
-		return;
-	}
-	ts = clock_after(ms * 1000000);
-	(void)pthread_cond_timedwait(&t->wake, &t->commit_lock, &ts);
 }
 
 /* tell_locked - log a reason once, until it changes or a commit succeeds. */
@@ -386,7 +362,12 @@ static void *commit_thread_run(void *arg)
 		int64_t ms;
 
 		if (!due_locked(t, &ms)) {
-			sleep_locked(t, ms);
+			struct timespec ts = clock_after(ms * 1000000);
+
+			if (ms)
+				(void)pthread_cond_timedwait(&t->wake, &t->commit_lock, &ts);
+			else
+				(void)pthread_cond_wait(&t->wake, &t->commit_lock);
 			continue;
 		}
 		if (t->renew)
@@ -465,12 +446,9 @@ static int await_room_locked(struct tree *t, struct err *e)
 
 int commits_now(struct tree *t, struct err *e)
 {
-	int rc;
+	LOCK_SCOPE(&t->commit_lock);
 
-	commit_thread_lock(t);
-	rc = commit_thread_await_locked(t, e);
-	unlock(t);
-	return rc;
+	return commit_thread_await_locked(t, e);
 }
 
 /* poll_now - without any lock. */
@@ -485,7 +463,7 @@ static void poll_now(struct tree *t)
 	unlock(t);
 	if (busy || snapshots_check(t->snapshots, NULL) != -ESTALE)
 		return;
-	commit_thread_lock(t);
+	LOCK_SCOPE(&t->commit_lock);
 	mine = t->renewed + 1;
 	/* what the check saw may be the change by a commit since */
 	if (!t->committing && t->attempts == attempts && !t->stopping) {
@@ -494,7 +472,6 @@ static void poll_now(struct tree *t)
 		while (t->renewed < mine && !t->stopping)
 			(void)pthread_cond_wait(&t->ended, &t->commit_lock);
 	}
-	unlock(t);
 }
 
 int commits_room(struct tree *t, struct err *e)
@@ -521,13 +498,12 @@ void commits_note(struct tree *t)
 {
 	bool much = enough(t);
 
-	commit_thread_lock(t);
+	LOCK_SCOPE(&t->commit_lock);
 	/* a thread that already waits for a pause in writing finds the new time when it wakes up */
 	if (much || !t->fresh_records)
 		(void)pthread_cond_signal(&t->wake);
 	t->fresh_records = true;
 	t->written_ms = clock_ms();
-	unlock(t);
 }
 
 void commits_poll(struct tree *t)
@@ -598,12 +574,10 @@ static int commit_thread_let_go(struct tree *t, const struct waiting *w, struct 
 /* all_in - whether the dataset has all confirmed data now. */
 static int all_in(struct tree *t, bool last, struct err *e)
 {
-	struct waiting w = {.t = t};
-	int rc;
+	struct waiting w = {
+		.t = t, .names = buf_of(1024), .kept = buf_of(SIZE_MAX / 2)};
+	int rc = stage_each(t->stage, UINT64_MAX, wait_entry, &w);
 
-	buf_init(&w.names, 1024);
-	buf_init(&w.kept, SIZE_MAX / 2);
-	rc = stage_each(t->stage, UINT64_MAX, wait_entry, &w);
 	if (rc)
 		rc = err_set(e, rc, "the pending writes in '%s' cannot be listed", t->o.dir);
 	last = last || !(w.passing || w.dirs || w.n); /* pins go with this mount of it, too */

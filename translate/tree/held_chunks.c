@@ -36,16 +36,17 @@ static bool doc_key(const char *key, size_t n, const char *doc, char out[STORE_K
 
 /* ---- held chunks ---- */
 
-static int held_chunks_by_key(const void *key, const void *held)
+static int held_chunks_by_key(const void *a, const void *b)
 {
-	return strcmp(key, ((const struct held_chunk *)held)->key);
+	return strcmp(((const struct held_chunk *)a)->key, ((const struct held_chunk *)b)->key);
 }
 
 const struct held_chunk *held_find(const struct tree *t, const char *key)
 {
+	const struct held_chunk want = {.key = (char *)(uintptr_t)key};
 	const struct holds *h = &t->holds;
 
-	return h->n ? bsearch(key, h->v, h->n, sizeof(*h->v), held_chunks_by_key) : NULL;
+	return h->n ? bsearch(&want, h->v, h->n, sizeof(*h->v), held_chunks_by_key) : NULL;
 }
 
 int held_read(const struct held_chunk *x, const char *key, struct store_io *io, struct err *e)
@@ -118,13 +119,13 @@ struct keeping {
  * one, else that of the dataset. */
 static unsigned recoded(struct keeping *k, const char *dir, const char *doc, bool staged)
 {
-	auto_free uint8_t *was = NULL, *is = NULL;
-	size_t n_was, n_is;
+	auto_buf was = buf_of(TREE_DOC_MAX), is = buf_of(TREE_DOC_MAX);
 
-	if (tree_content(staged ? k->was : k->old->files, doc, &was, &n_was, NULL) < 0 ||
-	    tree_content(k->now->files, doc, &is, &n_is, NULL) < 0)
+	if (store_get(staged ? k->was : k->old->files, doc, &was, NULL, NULL) < 0 ||
+	    store_get(k->now->files, doc, &is, NULL, NULL) < 0)
 		return 0;
-	return k->t->o.recoded(k->t->o.arg, k->now, dir, doc, was, n_was, is, n_is);
+	return k->t->o.recoded(k->t->o.arg, k->now, dir, doc, was.data, was.len, is.data,
+			       is.len);
 }
 
 /* held_chunks_array_of - the number of bytes of a chunk's key that are its array's directory. -1:
@@ -245,11 +246,6 @@ static int held_chunks_keep(struct keeping *k, const struct tree_node *node)
 	return 0;
 }
 
-static int held_chunks_in_order(const void *a, const void *b)
-{
-	return strcmp(((const struct held_chunk *)a)->key, ((const struct held_chunk *)b)->key);
-}
-
 void held_keep(struct tree *t, const struct snapshot *old, const struct snapshot *now)
 {
 	struct keeping k = {.t = t, .old = old, .now = now, .dir = "\n"};
@@ -269,7 +265,7 @@ void held_keep(struct tree *t, const struct snapshot *old, const struct snapshot
 		rc = nodes_below(t, "", &nodes, &n, NULL);
 	for (size_t i = 0; i < n; i++) {
 		rc = rc ? rc : held_chunks_keep(&k, nodes[i]);
-		node_put(t, nodes[i]);
+		node_put(nodes[i]);
 	}
 	free(nodes);
 	store_close(k.was);
@@ -278,7 +274,7 @@ void held_keep(struct tree *t, const struct snapshot *old, const struct snapshot
 			 "change with this commit");
 	if (!k.work)
 		return;
-	qsort(h->v, h->n, sizeof(*h->v), held_chunks_in_order);
+	qsort(h->v, h->n, sizeof(*h->v), held_chunks_by_key);
 	h->works[h->n_works++] = k.work;
 	held_chunks_settle(t);
 }

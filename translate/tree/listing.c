@@ -48,7 +48,7 @@ static int fresh_below(struct tree *t, const char *dir, struct buf *out, struct 
 
 		if (v[i]->fresh && !strchr(name, '/'))
 			buf_put(out, name, strlen(name) + 1);
-		node_put(t, v[i]);
+		node_put(v[i]);
 	}
 	free(v);
 	return buf_ok(out) ? 0 : err_nomem(e);
@@ -58,15 +58,12 @@ static int fresh_below(struct tree *t, const char *dir, struct buf *out, struct 
  * of reading, a name that moves meanwhile is listed twice, and never left out. */
 int tree_each(struct tree *t, const char *key, store_emit *fn, void *arg, struct err *e)
 {
-	struct buf fresh;
+	auto_buf fresh = buf_of(NAMES_MAX);
 	bool more = true;
-	int rc;
+	int rc = fresh_below(t, key, &fresh, e);
 
-	buf_init(&fresh, NAMES_MAX);
-	rc = fresh_below(t, key, &fresh, e);
 	for (const char *x = buf_next(&fresh, NULL); !rc && more && x; x = buf_next(&fresh, x))
 		more = fn(arg, x, false, NULL);
-	buf_release(&fresh);
 	if (!rc && more)
 		rc = store_list(t->content, key, false, fn, arg, e);
 	return rc == -ENOENT ? 0 : rc; /* a directory that vanished with a commit is empty */
@@ -174,8 +171,8 @@ static int tree_listing_make(struct tree *t, const struct tree_node *dir,
 
 	if (!m.l)
 		return err_nomem(e);
-	*m.l = (struct tree_listing){.dir = dir->id, .holders = 1};
-	buf_init(&m.l->names, NAMES_MAX);
+	*m.l = (struct tree_listing){
+		.dir = dir->id, .holders = 1, .names = buf_of(NAMES_MAX)};
 	read_lock(t);
 	rc = tree_each(t, dir->key, tree_listing_add, &m, e);
 	tree_unlock(t);
@@ -247,46 +244,29 @@ void tree_listings_free(struct tree *t)
 		tree_listing_listing_free(t->listings[i]);
 }
 
-static size_t tree_listing_after(const struct tree_listing *l, uint64_t cookie)
-{
-	size_t low = 0, high = l->n;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (l->v[mid].cookie <= cookie)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
 /* tree_listing_id_of - the id by which the kernel knows an entry. No id is made for an unknown
  * one. */
 static uint64_t tree_listing_id_of(struct tree *t, const struct tree_node *dir,
 				   const char *name)
 {
 	char key[STORE_KEY_MAX + 1];
-	struct tree_node *n =
+	auto_node *n =
 		store_key_join(dir->key, name, strlen(name), key) ? node_find(t, key) : NULL;
-	uint64_t id = n ? n->id : t->o.id_limit - 1;
 
-	node_put(t, n);
-	return id;
+	return n ? n->id : t->o.id_limit - 1;
 }
 
 /* list_above - the directory above the root. */
-static void list_above(struct tree *t, uint64_t cookie, view_emit *emit, void *arg)
+static int list_above(struct tree *t, uint64_t cookie, view_emit *emit, void *arg)
 {
-	struct tree_node *root;
+	auto_node *root = NULL;
+	TREE_SCOPE(read_lock(t));
 
-	read_lock(t);
-	root = root_node(t);
-	if (cookie == 0 && !t->removed)
-		(void)emit(arg, t->o.name, root ? root->id : t->o.id_limit - 1, true, NULL, 1);
-	tree_unlock(t);
-	node_put(t, root);
+	if (cookie != 0 || t->removed)
+		return 0;
+	root = node_enter(t, "", true);
+	(void)emit(arg, t->o.name, root ? root->id : t->o.id_limit - 1, true, NULL, 1);
+	return 0;
 }
 
 int tree_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr, view_emit *emit,
@@ -294,35 +274,32 @@ int tree_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr, vie
 {
 	struct tree *t = tree_of(v);
 	struct tree_listing *l;
-	struct tree_node *n;
+	auto_node *n = NULL;
+	size_t i = 0, end;
 	int rc = node_dir(t, dir, &n, e);
 
 	(void)want_attr;
-	if (rc == -ENOENT)
-		return 0; /* a directory that was removed has no entries */
 	if (rc)
-		return rc;
-	if (tree_is_above(t, n)) {
-		list_above(t, cookie, emit, arg);
-		node_put(t, n);
-		return 0;
-	}
+		return rc == -ENOENT ? 0 : rc; /* a directory that was removed has no entries */
+	if (tree_is_above(t, n))
+		return list_above(t, cookie, emit, arg);
 	l = cookie ? tree_listing_kept(t, dir) : NULL;
 	if (!l) {
 		commits_poll(t);
 		rc = tree_listing_make(t, n, &l, e);
-		if (!rc)
-			tree_listing_keep(t, l);
+		if (rc)
+			return rc;
+		tree_listing_keep(t, l);
 	}
+	end = l->n;
+	BISECT(i, end, mid, l->v[mid].cookie <= cookie);
 	read_lock(t); /* keys */
-	for (size_t i = rc ? 0 : tree_listing_after(l, cookie); !rc && i < l->n; i++)
+	for (; i < l->n; i++)
 		if (!emit(arg, tree_listing_text(l, &l->v[i]),
 			  tree_listing_id_of(t, n, tree_listing_text(l, &l->v[i])),
 			  l->v[i].is_dir, NULL, l->v[i].cookie))
 			break;
 	tree_unlock(t);
-	if (!rc)
-		tree_listing_let_go(t, l);
-	node_put(t, n);
-	return rc;
+	tree_listing_let_go(t, l);
+	return 0;
 }

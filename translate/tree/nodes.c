@@ -29,6 +29,7 @@ static struct tree_node *nodes_make_locked(struct tree *t, const char *key, bool
 		map_remove(&t->by_id, &n->by_id);
 		goto fail;
 	}
+	n->tree = t;
 	n->id = t->next_id++;
 	n->is_dir = is_dir;
 	n->users = 1;
@@ -51,11 +52,11 @@ int nodes_init(struct tree *t, struct err *e)
 	return t->top ? 0 : err_nomem(e);
 }
 
-static void nodes_free_node(struct tree *t, struct tree_node *n)
+static void nodes_free_node(struct tree_node *n)
 {
-	work_free(t, n->work);
+	work_free(n->tree, n->work);
 	if (n->opened)
-		atomic_fetch_sub(&t->n_opened, 1);
+		atomic_fetch_sub(&n->tree->n_opened, 1);
 	free(n->key);
 	free(n);
 }
@@ -64,30 +65,10 @@ void nodes_free(struct tree *t)
 {
 	for (struct link *l = map_walk(&t->by_id, NULL), *next; l; l = next) {
 		next = map_walk(&t->by_id, l);
-		nodes_free_node(t, CONTAINER_OF(l, struct tree_node, by_id));
+		nodes_free_node(CONTAINER_OF(l, struct tree_node, by_id));
 	}
 	map_free(&t->by_id);
 	map_free(&t->by_key);
-}
-
-/* nodes_tidy_locked - remove a node without references; the caller frees the result. */
-static struct tree_node *nodes_tidy_locked(struct tree *t, struct tree_node *n)
-{
-	if (n->known || n->users || n == t->top)
-		return NULL;
-	map_remove(&t->by_id, &n->by_id);
-	if (!n->gone)
-		map_remove(&t->by_key, &n->by_key);
-	return n;
-}
-
-static struct tree_node *by_id_locked(const struct tree *t, uint64_t id)
-{
-	struct tree_node *n;
-
-	MAP_EACH(n, &t->by_id, id, by_id)
-		return n; /* the hash is the id */
-	return NULL;
 }
 
 static struct tree_node *by_key_locked(const struct tree *t, const char *key)
@@ -102,17 +83,14 @@ static struct tree_node *by_key_locked(const struct tree *t, const char *key)
 
 int node_get(struct tree *t, uint64_t id, struct tree_node **ret, struct err *e)
 {
-	struct tree_node *n;
+	LOCK_SCOPE(&t->lock);
 
-	(void)pthread_mutex_lock(&t->lock);
-	n = by_id_locked(t, id);
-	if (n)
-		n->users++;
-	(void)pthread_mutex_unlock(&t->lock);
-	if (!n)
-		return err_set(e, -ESTALE, "no file has the id %llu", (unsigned long long)id);
-	*ret = n;
-	return 0;
+	MAP_EACH(*ret, &t->by_id, id, by_id) { /* the hash is the id */
+		(*ret)->users++;
+		return 0;
+	}
+	*ret = NULL;
+	return err_set(e, -ESTALE, "no file has the id %llu", (unsigned long long)id);
 }
 
 int node_dir(struct tree *t, uint64_t id, struct tree_node **ret, struct err *e)
@@ -126,22 +104,27 @@ int node_dir(struct tree *t, uint64_t id, struct tree_node **ret, struct err *e)
 	else if ((*ret)->gone)
 		rc = err_set(e, -ENOENT, "the directory was removed");
 	if (rc)
-		node_put(t, *ret);
+		node_put(steal(ret));
 	return rc;
 }
 
-void node_put(struct tree *t, struct tree_node *n)
+void node_put(struct tree_node *n)
 {
-	struct tree_node *dead;
+	struct tree *t;
+	bool last;
 
 	if (!n)
 		return;
+	t = n->tree;
 	(void)pthread_mutex_lock(&t->lock);
-	n->users--;
-	dead = nodes_tidy_locked(t, n);
+	last = --n->users == 0 && !n->known && n != t->top;
+	if (last)
+		map_remove(&t->by_id, &n->by_id);
+	if (last && !n->gone)
+		map_remove(&t->by_key, &n->by_key);
 	(void)pthread_mutex_unlock(&t->lock);
-	if (dead)
-		nodes_free_node(t, dead);
+	if (last)
+		nodes_free_node(n);
 }
 
 struct tree_node *node_find(struct tree *t, const char *key)
@@ -172,26 +155,27 @@ struct tree_node *node_enter(struct tree *t, const char *key, bool is_dir)
 	return n;
 }
 
-void node_known(struct tree *t, struct tree_node *n)
+int node_show(struct tree *t, const char *key, const struct found *f, struct view_attr *ret,
+	      struct err *e)
 {
-	LOCK_SCOPE(&t->lock);
+	auto_node *n = node_enter(t, key, f->kind == FOUND_DIR);
 
+	if (!n)
+		return err_nomem(e);
+	tree_attr(t, n, f, ret);
+	LOCK_SCOPE(&t->lock);
 	n->known++;
+	return 0;
 }
 
 void node_forget(struct tree *t, uint64_t id, uint64_t count)
 {
-	struct tree_node *n, *dead = NULL;
+	auto_node *n = NULL;
 
-	(void)pthread_mutex_lock(&t->lock);
-	n = by_id_locked(t, id);
-	if (n) {
-		n->known -= u64_min(n->known, count);
-		dead = nodes_tidy_locked(t, n);
-	}
-	(void)pthread_mutex_unlock(&t->lock);
-	if (dead)
-		nodes_free_node(t, dead);
+	if (node_get(t, id, &n, NULL) < 0)
+		return;
+	LOCK_SCOPE(&t->lock);
+	n->known -= u64_min(n->known, count);
 }
 
 void node_detach(struct tree *t, struct tree_node *n)
@@ -262,25 +246,16 @@ int node_work(struct tree *t, struct tree_node *n, struct dirty_file **ret, stru
 	return w ? 0 : err_nomem(e);
 }
 
-void node_opened(struct tree *t, struct tree_node *n)
-{
-	if (!atomic_exchange(&n->opened, true))
-		atomic_fetch_add(&t->n_opened, 1);
-}
-
 bool node_has_work(struct tree *t, struct tree_node *n, struct found *ret)
 {
 	struct dirty_file *w;
-	bool loaded;
 
 	(void)pthread_mutex_lock(&t->lock);
 	w = n->work;
 	(void)pthread_mutex_unlock(&t->lock);
 	if (!w)
 		return false;
-	(void)pthread_mutex_lock(&w->lock);
-	loaded = w->loaded;
+	LOCK_SCOPE(&w->lock);
 	*ret = (struct found){.kind = FOUND_WORK, .size = w->size, .changed = w->changed};
-	(void)pthread_mutex_unlock(&w->lock);
-	return loaded;
+	return w->loaded;
 }

@@ -85,15 +85,15 @@ static int open_files_open_locked(struct tree *t, struct tree_node *n, int flags
 		rc = open_files_empty(t, n, e);
 	if (!rc)
 		open_files_caching(t, n, &f, flags, ret);
-	if (!rc && (flags & O_ACCMODE) != O_WRONLY)
-		node_opened(t, n);
+	if (!rc && (flags & O_ACCMODE) != O_WRONLY && !atomic_exchange(&n->opened, true))
+		atomic_fetch_add(&t->n_opened, 1);
 	return rc;
 }
 
 int tree_open(struct view *v, uint64_t id, int flags, struct view_handle *ret, struct err *e)
 {
 	struct tree *t = tree_of(v);
-	struct tree_node *n;
+	auto_node *n = NULL;
 	struct found f;
 	int rc = node_get(t, id, &n, e);
 
@@ -114,7 +114,6 @@ int tree_open(struct view *v, uint64_t id, int flags, struct view_handle *ret, s
 		tree_write_ops.release(v, id, ret->fh);
 		ret->fh = 0;
 	}
-	node_put(t, n);
 	return rc;
 }
 
@@ -149,9 +148,8 @@ static int open_files_read_node(struct tree *t, struct tree_node *n, uint64_t of
 	int rc;
 
 	commits_poll(t);
-	read_lock(t);
+	TREE_SCOPE(read_lock(t));
 	rc = open_files_read_locked(t, n, off, room, len, &got, e);
-	tree_unlock(t);
 	if (!rc)
 		*ret = (struct span){.mem = got ? room : NULL, .fd = -1, .len = got};
 	return rc;
@@ -161,14 +159,10 @@ int tree_read_id(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t 
 		 struct span *ret, struct err *e)
 {
 	struct tree *t = tree_of(v);
-	struct tree_node *n;
+	auto_node *n = NULL;
 	int rc = node_get(t, id, &n, e);
 
-	if (rc)
-		return rc;
-	rc = open_files_read_node(t, n, off, len, room, ret, e);
-	node_put(t, n);
-	return rc;
+	return rc ? rc : open_files_read_node(t, n, off, len, room, ret, e);
 }
 
 static int open_files_op_read(struct view *v, uint64_t id, uint64_t fh, uint64_t off,
@@ -206,19 +200,15 @@ static int open_files_op_write(struct view *v, uint64_t id, uint64_t fh, uint64_
 {
 	struct tree *t = tree_of(v);
 	struct handle *h = open_files_handle_of(fh);
-	int rc;
 
 	(void)id;
 	if (!h || !h->writes)
 		return err_set(e, -EBADF, "not open for writing");
 	if (atomic_load(&t->stale))
 		return commits_room(t, e);
-	read_lock(t);
-	(void)pthread_mutex_lock(&h->node->work->lock);
-	rc = write_work(t, h, h->node->work, off, data, len, e);
-	(void)pthread_mutex_unlock(&h->node->work->lock);
-	tree_unlock(t);
-	return rc;
+	TREE_SCOPE(read_lock(t));
+	LOCK_SCOPE(&h->node->work->lock);
+	return write_work(t, h, h->node->work, off, data, len, e);
 }
 
 /* check_content - whether the content in a file's work is valid. netCDF-C writes a metadata file
@@ -270,20 +260,14 @@ static int flush_node(struct tree *t, struct tree_node *n, bool cut, bool last, 
 	if (!w)
 		return 0;
 	rc = commits_room(t, e);
-	read_lock(t);
-	(void)pthread_mutex_lock(&w->lock);
-	if (last && w->writers) {
-		rc = 0;
-	} else if (rc) {
-		if (w->dirty)
-			work_drop(t, w); /* it is refused: the file is what it was */
-		else
-			rc = 0;
-	} else if (!n->gone && (w->dirty || (cut && w->cut))) {
+	TREE_SCOPE(read_lock(t));
+	LOCK_SCOPE(&w->lock);
+	if ((last && w->writers) || (rc && !w->dirty))
+		return 0;
+	if (rc)
+		work_drop(t, w); /* it is refused: the file is what it was */
+	else if (!n->gone && (w->dirty || (cut && w->cut)))
 		rc = open_files_confirm(t, n, w, e);
-	}
-	(void)pthread_mutex_unlock(&w->lock);
-	tree_unlock(t);
 	return rc;
 }
 
@@ -333,15 +317,13 @@ static void drop_unwritten(struct tree *t, struct tree_node *n)
 {
 	struct dirty_file *w = n->work;
 	int rc = 0;
+	TREE_SCOPE(read_lock(t));
+	LOCK_SCOPE(&w->lock);
 
-	read_lock(t);
-	(void)pthread_mutex_lock(&w->lock);
 	if (!w->writers && w->cut && !w->size && !n->gone)
 		rc = check_work(t, n->key, w, NULL);
 	if (rc == -EINVAL || rc == -EOPNOTSUPP)
 		work_drop(t, w);
-	(void)pthread_mutex_unlock(&w->lock);
-	tree_unlock(t);
 }
 
 /* last_writer - the last writer closed a file: the stage has its content from now on. */
@@ -353,24 +335,21 @@ static void last_writer(struct tree *t, struct tree_node *n)
 
 	drop_unwritten(t, n);
 	rc = flush_node(t, n, true, true, &e);
-	write_lock(t);
+	TREE_SCOPE(write_lock(t));
 	if (rc)
 		log_warn("'%s': %s", n->key, e.msg);
-	(void)pthread_mutex_lock(&w->lock);
+	LOCK_SCOPE(&w->lock);
 	if (!w->writers && !n->gone) {
 		work_drop(t, w);
 		if (n->fresh) /* it was never confirmed */
 			node_detach(t, n);
 	}
-	(void)pthread_mutex_unlock(&w->lock);
-	tree_unlock(t);
 }
 
 static void open_files_op_release(struct view *v, uint64_t id, uint64_t fh)
 {
 	struct tree *t = tree_of(v);
 	struct handle *h = open_files_handle_of(fh);
-	bool last = false;
 
 	(void)id;
 	if (!h)
@@ -378,11 +357,9 @@ static void open_files_op_release(struct view *v, uint64_t id, uint64_t fh)
 	(void)pthread_mutex_lock(&t->lock);
 	list_remove(&h->link);
 	(void)pthread_mutex_unlock(&t->lock);
-	if (h->writes)
-		last = atomic_fetch_sub(&h->node->work->writers, 1) == 1;
-	if (last)
+	if (h->writes && atomic_fetch_sub(&h->node->work->writers, 1) == 1)
 		last_writer(t, h->node);
-	node_put(t, h->node);
+	node_put(h->node);
 	free(h);
 }
 
@@ -483,15 +460,11 @@ static int open_files_op_setattr(struct view *v, uint64_t id, uint64_t fh,
 				 struct err *e)
 {
 	struct tree *t = tree_of(v);
-	struct tree_node *n;
+	auto_node *n = NULL;
 	int rc = node_get(t, id, &n, e);
 
-	if (rc)
-		return rc;
-	rc = setattr_node(t, n, fh, set, e);
-	rc = rc ? rc : t->base.ops->getattr(v, id, ret, e);
-	node_put(t, n);
-	return rc;
+	rc = rc ? rc : setattr_node(t, n, fh, set, e);
+	return rc ? rc : t->base.ops->getattr(v, id, ret, e);
 }
 
 static int op_finish(struct view *v, bool last, struct err *e)

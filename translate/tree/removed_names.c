@@ -25,7 +25,7 @@ static uint64_t removed_hash(const struct tree *t, const char *key)
 	return hash_u64(hash_text(t->seed, key));
 }
 
-static struct removed_name *removed_find(const struct tree *t, const struct map *m,
+static struct removed_name *names_find(const struct tree *t, const struct map *m,
 					 const char *key)
 {
 	struct removed_name *r;
@@ -38,14 +38,9 @@ static struct removed_name *removed_find(const struct tree *t, const struct map 
 	return NULL;
 }
 
-bool removed_has(const struct tree *t, const char *key)
+bool names_have(const struct tree *t, const struct map *m, const char *key)
 {
-	return removed_find(t, &t->removed_names, key) != NULL;
-}
-
-bool emptied_has(const struct tree *t, const char *key)
-{
-	return removed_find(t, &t->emptied_dirs, key) != NULL;
+	return names_find(t, m, key) != NULL;
 }
 
 void emptied_each(const struct tree *t, const char *dir, store_emit *fn, void *arg)
@@ -67,14 +62,9 @@ static void removed_drop(struct map *m, struct removed_name *r)
 	free(r);
 }
 
-void removed_forget(struct tree *t, const char *key)
+void names_drop(const struct tree *t, struct map *m, const char *key)
 {
-	removed_drop(&t->removed_names, removed_find(t, &t->removed_names, key));
-}
-
-void emptied_forget(struct tree *t, const char *key)
-{
-	removed_drop(&t->emptied_dirs, removed_find(t, &t->emptied_dirs, key));
+	removed_drop(m, names_find(t, m, key));
 }
 
 static void removed_free_map(struct map *m)
@@ -100,7 +90,7 @@ static int removed_add(struct tree *t, struct map *m, const char *key, size_t le
 	if (!r)
 		return err_nomem(e);
 	memcpy(r->key, key, len);
-	if (removed_find(t, m, r->key)) {
+	if (names_find(t, m, r->key)) {
 		free(r);
 		return 0;
 	}
@@ -118,25 +108,11 @@ static bool removed_stays(const struct snapshot *now, const char *key)
 	return tree_base(now, key, &f, NULL) < 0 || f.kind != FOUND_NOTHING;
 }
 
-/* removed_review - drop the names that the dataset does not have any more, or that exist in the
- * stage again. */
-static void removed_review(struct tree *t, const struct snapshot *now)
+/* names_review - drop the removed names that the dataset does not have any more, or that exist in
+ * the stage again; and the emptied directories that it has again, or that a program removed. */
+static void names_review(struct tree *t, struct map *m, const struct snapshot *now)
 {
-	struct map *m = &t->removed_names;
-
-	for (struct link *l = map_walk(m, NULL), *next; l; l = next) {
-		struct removed_name *r = CONTAINER_OF(l, struct removed_name, link);
-
-		next = map_walk(m, l);
-		if (stage_alive(t->stage, r->key) || !removed_stays(now, r->key))
-			removed_drop(m, r);
-	}
-}
-
-/* emptied_review - drop the directories that the dataset has again, or that a program removed. */
-static void emptied_review(struct tree *t, const struct snapshot *now)
-{
-	struct map *m = &t->emptied_dirs;
+	bool emptied = m == &t->emptied_dirs;
 	struct stage_entry x;
 
 	for (struct link *l = map_walk(m, NULL), *next; l; l = next) {
@@ -144,7 +120,8 @@ static void emptied_review(struct tree *t, const struct snapshot *now)
 
 		next = map_walk(m, l);
 		stage_find(t->stage, r->key, &x, NULL);
-		if (x.kind == STAGE_GONE || removed_stays(now, r->key))
+		if ((emptied ? x.kind == STAGE_GONE : stage_alive(t->stage, r->key)) ||
+		    removed_stays(now, r->key) == emptied)
 			removed_drop(m, r);
 	}
 }
@@ -173,17 +150,15 @@ static int emptied_add(struct tree *t, const struct snapshot *old, const struct 
 int removed_keep(struct tree *t, const struct snapshot *old, const struct snapshot *now,
 		 uint64_t generation, struct err *e)
 {
-	struct buf gone;
+	auto_buf gone = buf_of(SIZE_MAX / 2);
 	int rc;
 
-	removed_review(t, now);
-	emptied_review(t, now);
-	buf_init(&gone, SIZE_MAX / 2);
+	names_review(t, &t->removed_names, now);
+	names_review(t, &t->emptied_dirs, now);
 	rc = stage_old_keys(t->stage, generation, STAGE_GONE, &gone, e);
 	for (const char *key = buf_next(&gone, NULL); !rc && key; key = buf_next(&gone, key))
 		rc = removed_stays(now, key)
 			     ? removed_add(t, &t->removed_names, key, strlen(key), e)
 			     : emptied_add(t, old, now, key, e);
-	buf_release(&gone);
 	return rc;
 }

@@ -20,7 +20,16 @@ struct rename_place {
 static void rename_leave(struct rename_place *p)
 {
 	tree_unlock(p->t);
-	node_put(p->t, p->dir);
+	node_put(p->dir);
+}
+
+/* rename_end - leave a place whose change succeeded if rc is 0. Returns rc. */
+static int rename_end(struct rename_place *p, int rc)
+{
+	rename_leave(p);
+	if (!rc)
+		commits_note(p->t);
+	return rc;
 }
 
 /* rename_holds - whether entries of a directory can change. */
@@ -45,7 +54,7 @@ static int rename_enter(struct rename_place *p, struct view *v, uint64_t dir, co
 	if (!rc && room)
 		rc = commits_room(p->t, e);
 	if (rc) {
-		node_put(p->t, p->dir);
+		node_put(p->dir);
 		return rc;
 	}
 	write_lock(p->t);
@@ -57,25 +66,12 @@ static int rename_enter(struct rename_place *p, struct view *v, uint64_t dir, co
 	return rc;
 }
 
-/* rename_show - give the kernel the node of an entry that was found. */
-static void rename_show(struct rename_place *p, struct tree_node *n, struct view_attr *ret)
+/* rename_show - give the kernel the node of an entry that was just made. */
+static int rename_show(struct rename_place *p, struct view_attr *ret, struct err *e)
 {
-	tree_attr(p->t, n, &p->f, ret);
-	node_known(p->t, n);
-}
+	int rc = tree_find(p->t, p->key, &p->f, e);
 
-/* rename_shown - the same for an entry that was just made. */
-static int rename_shown(struct rename_place *p, struct tree_node *n, struct view_attr *ret,
-			struct err *e)
-{
-	int rc = tree_find(p->t, n->key, &p->f, e);
-
-	if (rc)
-		return rc;
-	if (p->f.kind == FOUND_NOTHING) /* created, and nothing written */
-		p->f.kind = n->is_dir ? FOUND_DIR : FOUND_WORK;
-	rename_show(p, n, ret);
-	return 0;
+	return rc ? rc : node_show(p->t, p->key, &p->f, ret, e);
 }
 
 /* ---- making ---- */
@@ -83,30 +79,41 @@ static int rename_shown(struct rename_place *p, struct tree_node *n, struct view
 /* begin_file - make a node for a file that is neither staged nor in the dataset. */
 static int begin_file(struct rename_place *p, struct tree_node **ret, struct err *e)
 {
-	struct tree_node *n = node_enter(p->t, p->key, false);
+	auto_node *n = node_enter(p->t, p->key, false);
 	struct dirty_file *w;
 	int rc = n ? node_work(p->t, n, &w, e) : err_nomem(e);
 
 	if (!rc) {
-		(void)pthread_mutex_lock(&w->lock);
+		LOCK_SCOPE(&w->lock);
+
 		rc = work_resize(p->t, w, 0, e);
 		w->loaded = w->cut = true;
-		(void)pthread_mutex_unlock(&w->lock);
 	}
-	if (rc) {
-		node_put(p->t, n);
+	if (rc)
 		return rc;
-	}
 	node_fresh(p->t, n, true);
-	*ret = n;
+	*ret = steal(&n);
 	return 0;
 }
 
-int tree_create(struct view *v, uint64_t dir, const char *name, size_t len, int flags,
-		mode_t mode, struct view_attr *ret_attr, struct view_handle *ret, struct err *e)
+/* open_found - open a file that exists already, while names are not locked. */
+static int open_found(struct view *v, int flags, struct view_attr *attr, struct view_handle *ret,
+		      struct err *e)
+{
+	int rc = tree_open(v, attr->id, flags, ret, e);
+
+	if (rc)
+		node_forget(tree_of(v), attr->id, 1);
+	else if (flags & O_TRUNC)
+		attr->size = 0;
+	return rc;
+}
+
+int tree_create(struct view *v, uint64_t dir, const char *name, size_t len, int flags, mode_t mode,
+		struct view_attr *ret_attr, struct view_handle *ret, struct err *e)
 {
 	struct view_handle vh = {0};
-	struct tree_node *n = NULL;
+	auto_node *n = NULL;
 	struct rename_place p;
 	int rc = rename_enter(&p, v, dir, name, len, true, e);
 
@@ -114,35 +121,24 @@ int tree_create(struct view *v, uint64_t dir, const char *name, size_t len, int 
 	*ret = vh;
 	if (rc)
 		return rc;
-	removed_forget(p.t, p.key);
-	if (p.f.kind != FOUND_NOTHING) { /* opened when names are not locked any more */
+	names_drop(p.t, &p.t->removed_names, p.key);
+	if (p.f.kind != FOUND_NOTHING) {
 		if (flags & O_EXCL)
 			rc = err_set(e, -EEXIST, "'%.200s' already exists", p.key);
 		else if (p.f.kind == FOUND_DIR)
 			rc = err_set(e, -EISDIR, "'%.200s' is a directory", p.key);
-		n = rc ? NULL : node_enter(p.t, p.key, false);
-		if (n)
-			rename_show(&p, n, ret_attr);
-		else if (!rc)
-			rc = err_nomem(e);
+		rc = rc ? rc : node_show(p.t, p.key, &p.f, ret_attr, e);
 		rename_leave(&p);
-		rc = rc ? rc : tree_open(v, n->id, flags, ret, e);
-		if (!rc && (flags & O_TRUNC))
-			ret_attr->size = 0;
-		if (rc && n)
-			node_forget(p.t, n->id, 1);
-		node_put(p.t, n);
-		return rc;
+		return rc ? rc : open_found(v, flags, ret_attr, ret, e);
 	}
 	rc = begin_file(&p, &n, e);
 	rc = rc ? rc : handle_make(p.t, n, flags | O_WRONLY, &vh, e);
-	rc = rc ? rc : rename_shown(&p, n, ret_attr, e);
+	rc = rc ? rc : rename_show(&p, ret_attr, e);
 	if (rc && n)
 		node_detach(p.t, n);
 	rename_leave(&p);
 	if (rc && vh.fh)
 		tree_write_ops.release(v, n->id, vh.fh);
-	node_put(p.t, n);
 	vh.direct_io = (flags & O_ACCMODE) == O_WRONLY;
 	if (!rc)
 		*ret = vh;
@@ -152,7 +148,6 @@ int tree_create(struct view *v, uint64_t dir, const char *name, size_t len, int 
 int tree_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_t mode,
 	       struct view_attr *ret, struct err *e)
 {
-	struct tree_node *n = NULL;
 	struct rename_place p;
 	int rc;
 
@@ -162,19 +157,12 @@ int tree_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_
 	rc = rename_enter(&p, v, dir, name, len, true, e);
 	if (rc)
 		return rc;
-	removed_forget(p.t, p.key);
+	names_drop(p.t, &p.t->removed_names, p.key);
 	if (p.f.kind != FOUND_NOTHING)
 		rc = err_set(e, -EEXIST, "'%.200s' already exists", p.key);
 	rc = rc ? rc : stage_mkdir(p.t->stage, p.key, e);
-	if (!rc) {
-		n = node_enter(p.t, p.key, true);
-		rc = n ? rename_shown(&p, n, ret, e) : err_nomem(e);
-	}
-	rename_leave(&p);
-	node_put(p.t, n);
-	if (!rc)
-		commits_note(p.t);
-	return rc;
+	rc = rc ? rc : rename_show(&p, ret, e);
+	return rename_end(&p, rc);
 }
 
 /* ---- removing ---- */
@@ -182,7 +170,7 @@ int tree_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_
 /* remove_key - remove the entry of a place. Open handles keep its content. */
 static int remove_key(struct rename_place *p, struct err *e)
 {
-	struct tree_node *n = node_find(p->t, p->key);
+	auto_node *n = node_find(p->t, p->key);
 	int rc = n ? keep_open(p->t, n, e) : 0;
 	struct found base = {0};
 
@@ -190,12 +178,11 @@ static int remove_key(struct rename_place *p, struct err *e)
 	if (!rc && !(n && n->fresh))
 		rc = stage_gone(p->t->stage, p->key, base.kind == FOUND_NOTHING, e);
 	if (!rc)
-		emptied_forget(p->t, p->key);
+		names_drop(p->t, &p->t->emptied_dirs, p->key);
 	if (!rc && n)
 		node_detach(p->t, n);
 	else if (n)
 		keep_undo(p->t, n);
-	node_put(p->t, n);
 	return rc;
 }
 
@@ -216,10 +203,7 @@ static int rename_remove(struct view *v, uint64_t dir, const char *name, size_t 
 	else if (is_dir)
 		rc = tree_is_empty(p.t, p.key, p.key, e);
 	rc = rc ? rc : remove_key(&p, e);
-	rename_leave(&p);
-	if (!rc)
-		commits_note(p.t);
-	return rc;
+	return rename_end(&p, rc);
 }
 
 int tree_unlink(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e)
@@ -236,39 +220,26 @@ int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struc
 
 /* ---- renaming ---- */
 
-/* rename_settle - the same with the work of a node. */
-static int rename_settle(struct tree *t, struct dirty_file *w, const char *key, const char *to,
-			 bool stays, struct err *e)
-{
-	bool pending = w->dirty || w->cut;
-	int rc = pending && stays ? check_work(t, key, w, e) : 0;
-
-	if (!rc)
-		rc = check_moved(t, to, key, pending ? w : NULL, stays, e);
-	if (!rc && pending)
-		rc = work_stage(t, w, key, e);
-	if (!rc)
-		w->dirty = w->cut = false;
-	return rc;
-}
-
 int tree_settle(struct tree *t, const char *key, const char *to, bool stays, struct err *e)
 {
-	struct tree_node *n = node_find(t, key);
+	auto_node *n = node_find(t, key);
 	struct dirty_file *w = n ? n->work : NULL;
+	bool pending;
 	int rc;
 
-	if (!w) {
-		rc = check_moved(t, to, key, NULL, stays, e);
-	} else {
-		(void)pthread_mutex_lock(&w->lock);
-		rc = rename_settle(t, w, key, to, stays, e);
-		(void)pthread_mutex_unlock(&w->lock);
-		if (!rc)
-			node_fresh(t, n, false);
-	}
-	node_put(t, n);
-	return rc;
+	if (!w)
+		return check_moved(t, to, key, NULL, stays, e);
+	LOCK_SCOPE(&w->lock);
+	pending = w->dirty || w->cut;
+	rc = pending && stays ? check_work(t, key, w, e) : 0;
+	rc = rc ? rc : check_moved(t, to, key, pending ? w : NULL, stays, e);
+	if (!rc && pending)
+		rc = work_stage(t, w, key, e);
+	if (rc)
+		return rc;
+	w->dirty = w->cut = false;
+	node_fresh(t, n, false);
+	return 0;
 }
 
 /* copy_base - stage the bytes of a file of the dataset under another name. An alias would be
@@ -294,9 +265,7 @@ static int move_file(struct rename_place *p, const char *to, struct err *e)
 	if (x.kind != STAGE_DATA)
 		rc = copy_base(p->t, p->key, p->key, e);
 	rc = rc ? rc : tree_base(snapshots_latest(p->t->snapshots), p->key, &base, e);
-	if (rc)
-		return rc;
-	return stage_move(p->t->stage, p->key, to, base.kind == FOUND_NOTHING, e);
+	return rc ? rc : stage_move(p->t->stage, p->key, to, base.kind == FOUND_NOTHING, e);
 }
 
 /* ---- another name ---- */
@@ -317,18 +286,13 @@ static int link_file(struct rename_place *p, const struct tree_node *n, struct e
 int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
 	      struct view_attr *ret, struct err *e)
 {
-	struct tree *t = tree_of(v);
-	struct tree_node *n, *to = NULL;
+	auto_node *n = NULL;
 	struct rename_place p;
-	int rc = node_get(t, id, &n, e);
+	int rc = node_get(tree_of(v), id, &n, e);
 
+	rc = rc ? rc : rename_enter(&p, v, dir, name, len, true, e);
 	if (rc)
 		return rc;
-	rc = rename_enter(&p, v, dir, name, len, true, e);
-	if (rc) {
-		node_put(t, n);
-		return rc;
-	}
 	if (p.f.kind != FOUND_NOTHING)
 		rc = err_set(e, -EEXIST, "'%.200s' already exists", p.key);
 	else if (n->is_dir)
@@ -336,21 +300,13 @@ int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_
 	else if (n->gone)
 		rc = err_set(e, -ENOENT, "'%.200s' was removed", n->key);
 	rc = rc ? rc : link_file(&p, n, e);
-	if (!rc) {
-		to = node_enter(t, p.key, false);
-		rc = to ? rename_shown(&p, to, ret, e) : err_nomem(e);
-	}
-	rename_leave(&p);
-	node_put(t, to);
-	node_put(t, n);
-	if (!rc)
-		commits_note(t);
-	return rc;
+	rc = rc ? rc : rename_show(&p, ret, e);
+	return rename_end(&p, rc);
 }
 
 static int rename_file(struct rename_place *p, const char *to, struct err *e)
 {
-	struct tree_node *n = node_find(p->t, p->key), *old = node_find(p->t, to);
+	auto_node *n = node_find(p->t, p->key), *old = node_find(p->t, to);
 	int rc = tree_settle(p->t, p->key, to, false, e);
 
 	if (!rc && old)
@@ -362,8 +318,6 @@ static int rename_file(struct rename_place *p, const char *to, struct err *e)
 		keep_undo(p->t, old);
 	if (!rc && n)
 		rc = node_rename(p->t, n, to, e);
-	node_put(p->t, old);
-	node_put(p->t, n);
 	return rc;
 }
 
@@ -410,24 +364,15 @@ static int rename_to(struct rename_place *p, const struct tree_node *to_dir, con
 int tree_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
 		const char *to_name, size_t to_len, unsigned flags, struct err *e)
 {
-	struct tree_node *to;
+	auto_node *to = NULL;
 	struct rename_place p;
 	int rc;
 
 	if (flags & ~(unsigned)RENAME_NOREPLACE)
 		return err_set(e, -EINVAL, "rename with flags %#x is not supported", flags);
 	rc = node_dir(tree_of(v), to_dir, &to, e);
-	if (rc)
-		return rc;
-	rc = rename_enter(&p, v, dir, name, len, true, e);
-	if (!rc) {
-		rc = rename_to(&p, to, to_name, to_len, flags, e);
-		rename_leave(&p);
-		if (!rc)
-			commits_note(tree_of(v));
-	}
-	node_put(tree_of(v), to);
-	return rc;
+	rc = rc ? rc : rename_enter(&p, v, dir, name, len, true, e);
+	return rc ? rc : rename_end(&p, rename_to(&p, to, to_name, to_len, flags, e));
 }
 
 /* A directory gets another name: everything below it appears under the new one
@@ -437,24 +382,19 @@ int tree_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint
 struct below {
 	struct buf names; /* a byte 'd' or 'f', the key, a NUL */
 	size_t dir;       /* offset of the one that is being listed */
-	bool full;
 };
 
 static bool rename_gather(void *arg, const char *name, bool is_dir,
 			  const struct store_stat *st NZ_UNUSED)
 {
 	struct below *b = arg;
-	char key[STORE_KEY_MAX + 1];
+	char key[STORE_KEY_MAX + 1] = "";
 	const char *dir = (const char *)b->names.data + b->dir + 1;
 
-	if (!store_key_join(dir, name, strlen(name), key)) {
-		b->full = true;
-		return false;
-	}
+	b->names.failed |= !store_key_join(dir, name, strlen(name), key);
 	buf_putc(&b->names, is_dir ? 'd' : 'f');
 	buf_put(&b->names, key, strlen(key) + 1);
-	b->full |= !buf_ok(&b->names);
-	return !b->full;
+	return buf_ok(&b->names);
 }
 
 static int rename_join(const char *dir, const char *rest, char out[STORE_KEY_MAX + 1],
@@ -470,8 +410,7 @@ static int all_below(struct tree *t, const char *key, struct below *b, struct er
 {
 	int rc = 0;
 
-	buf_putc(&b->names, 'd');
-	buf_put(&b->names, "", 1);
+	buf_put(&b->names, "d", 2);
 	for (size_t at = 0; !rc && buf_ok(&b->names) && at < b->names.len;) {
 		char dir[STORE_KEY_MAX + 1];
 		size_t len = strlen((const char *)b->names.data + at);
@@ -483,7 +422,7 @@ static int all_below(struct tree *t, const char *key, struct below *b, struct er
 		}
 		at += len + 1;
 	}
-	if (!rc && (b->full || !buf_ok(&b->names)))
+	if (!rc && !buf_ok(&b->names))
 		rc = err_set(e, -ENOMEM, "there are too many names below '%.200s'", key);
 	return rc;
 }
@@ -537,23 +476,22 @@ static int move_all(struct tree *t, const struct below *b, const char *from, con
 /* rename_nodes - of what the kernel knows. */
 static int rename_nodes(struct tree *t, const char *from, const char *to, struct err *e)
 {
-	struct tree_node **v, *n = node_find(t, from), *old = node_find(t, to);
+	auto_node *n = node_find(t, from), *old = node_find(t, to);
+	struct tree_node **v;
 	char key[STORE_KEY_MAX + 1];
 	size_t count;
 	int rc = nodes_below(t, from, &v, &count, e);
 
 	if (old)
 		node_detach(t, old);
-	node_put(t, old);
 	if (!rc && n)
 		rc = node_rename(t, n, to, e);
-	node_put(t, n);
 	if (!v)
 		return rc;
 	for (size_t i = 0; i < count; i++) {
 		rc = rc ? rc : rename_join(to, v[i]->key + strlen(from) + 1, key, e);
 		rc = rc ? rc : node_rename(t, v[i], key, e);
-		node_put(t, v[i]);
+		node_put(v[i]);
 	}
 	free(v);
 	return rc;
@@ -561,11 +499,9 @@ static int rename_nodes(struct tree *t, const char *from, const char *to, struct
 
 int rename_dir(struct tree *t, const char *from, const char *to, struct err *e)
 {
-	struct below b = {0};
-	int rc;
+	struct below b = {.names = buf_of((size_t)1 << 30)};
+	int rc = all_below(t, from, &b, e);
 
-	buf_init(&b.names, (size_t)1 << 30);
-	rc = all_below(t, from, &b, e);
 	if (!rc) {
 		rc = move_all(t, &b, from, to, e);
 		/* of what did not get there whole nothing stays; when this fails, too, the new

@@ -61,7 +61,7 @@ static int dataset_stat(struct store *s, const char *key, struct store_stat *ret
 
 	if (rc)
 		return rc;
-	if (f.kind == FOUND_NOTHING && !emptied_has(t, key))
+	if (f.kind == FOUND_NOTHING && !names_have(t, &t->emptied_dirs, key))
 		return err_set(e, -ENOENT, "'%.200s' does not exist", key);
 	*ret = (struct store_stat){
 		.is_dir = f.kind != FOUND_FILE,
@@ -93,7 +93,8 @@ static bool dataset_entry(void *arg, const char *name, bool is_dir,
 	char key[STORE_KEY_MAX + 1];
 	struct store_stat own;
 
-	if (!store_key_join(l->key, name, strlen(name), key) || removed_has(l->t, key))
+	if (!store_key_join(l->key, name, strlen(name), key) ||
+	    names_have(l->t, &l->t->removed_names, key))
 		return true;
 	if (l->want_stat)
 		l->rc = dataset_stat(&l->t->dataset, key, &own, l->e);
@@ -113,7 +114,7 @@ static int dataset_list(struct store *s, const char *key, bool want_stat, store_
 
 	if ((!rc || rc == -ENOENT) && !l.stopped)
 		emptied_each(t, key, dataset_entry, &l);
-	if (rc == -ENOENT && (l.any || emptied_has(t, key)))
+	if (rc == -ENOENT && (l.any || names_have(t, &t->emptied_dirs, key)))
 		rc = 0;
 	return rc ? rc : l.rc;
 }
@@ -175,11 +176,9 @@ int tree_find_below(struct tree *t, const char *key, struct found *ret, struct e
 
 int tree_find(struct tree *t, const char *key, struct found *ret, struct err *e)
 {
-	struct tree_node *n = node_find(t, key);
-	bool worked = n && node_has_work(t, n, ret);
+	auto_node *n = node_find(t, key);
 
-	node_put(t, n);
-	return worked ? 0 : tree_find_below(t, key, ret, e);
+	return n && node_has_work(t, n, ret) ? 0 : tree_find_below(t, key, ret, e);
 }
 
 void tree_attr(struct tree *t, const struct tree_node *n, const struct found *f,

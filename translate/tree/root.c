@@ -81,16 +81,6 @@ int root_drop_removals(struct tree *t, struct err *e)
 
 /* ---- the directory above the root ---- */
 
-bool root_named(const struct tree *t, const char *name, size_t len)
-{
-	return strlen(t->o.name) == len && memcmp(t->o.name, name, len) == 0;
-}
-
-struct tree_node *root_node(struct tree *t)
-{
-	return t->removed ? NULL : node_enter(t, "", true);
-}
-
 int root_only(const struct tree *t, struct err *e)
 {
 	return err_set(e, -EPERM, "only the directory '%s' can exist here (-o root)",
@@ -99,42 +89,31 @@ int root_only(const struct tree *t, struct err *e)
 
 int root_mkdir(struct tree *t, const char *name, size_t len, struct view_attr *ret, struct err *e)
 {
-	struct tree_node *n = NULL;
-	int rc = root_named(t, name, len) ? 0 : root_only(t, e);
+	int rc = str_is(t->o.name, name, len) ? 0 : root_only(t, e);
+	TREE_SCOPE(write_lock(t));
 
-	write_lock(t);
 	if (!rc && !t->removed)
 		rc = err_set(e, -EEXIST, "'%s' already exists", t->o.name);
-	if (!rc) {
-		n = node_enter(t, "", true);
-		rc = n ? 0 : err_nomem(e);
-	}
-	if (!rc) {
+	rc = rc ? rc : node_show(t, "", &(struct found){.kind = FOUND_DIR}, ret, e);
+	if (!rc)
 		t->removed = false;
-		tree_attr(t, n, &(struct found){.kind = FOUND_DIR}, ret);
-		node_known(t, n);
-	}
-	tree_unlock(t);
-	node_put(t, n);
 	return rc;
 }
 
 int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e)
 {
-	struct tree_node *n;
+	auto_node *n = NULL;
 	int rc = 0;
+	TREE_SCOPE(write_lock(t));
 
-	write_lock(t);
-	if (t->removed || !root_named(t, name, len))
+	if (t->removed || !str_is(t->o.name, name, len))
 		rc = err_set(e, -ENOENT, "'%.*s' does not exist", (int)u64_min(len, 200), name);
 	rc = rc ? rc : tree_is_empty(t, "", t->o.name, e);
-	if (!rc) {
-		n = node_find(t, "");
-		if (n)
-			node_detach(t, n);
-		node_put(t, n);
-		t->removed = true;
-	}
-	tree_unlock(t);
-	return rc;
+	if (rc)
+		return rc;
+	n = node_find(t, "");
+	if (n)
+		node_detach(t, n);
+	t->removed = true;
+	return 0;
 }

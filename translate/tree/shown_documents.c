@@ -16,14 +16,12 @@
 #include "base/observe/log.h"
 #include "translate/tree/tree_int.h"
 
-#define DOC_MAX ((size_t)16 << 20) /* a document of an array */
-
 const char *const array_docs[ARRAY_DOCS] = {".zarray", "zarr.json"};
 
 static void pin_free(struct pin *p)
 {
 	free(p->key);
-	free(p->data);
+	buf_release(&p->doc);
 }
 
 void pins_free(struct tree *t)
@@ -35,33 +33,15 @@ void pins_free(struct tree *t)
 	t->n_pins = t->cap_pins = 0;
 }
 
-int tree_content(struct store *s, const char *key, uint8_t **ret, size_t *ret_n, struct err *e)
-{
-	struct buf b;
-	int rc;
-
-	buf_init(&b, DOC_MAX);
-	rc = store_get(s, key, &b, NULL, e);
-	if (rc) {
-		buf_release(&b);
-		return rc;
-	}
-	*ret = b.data;
-	*ret_n = b.len;
-	return 0;
-}
-
 /* shown_documents_has - 1: the store's content is that of the pin; 0: it is not; -errno: it cannot
  * be read. */
 static int shown_documents_has(struct store *s, const struct pin *p)
 {
-	struct buf b;
-	int rc;
+	auto_buf b = buf_of(p->doc.len); /* -ERANGE: it is larger */
+	int rc = store_get(s, p->key, &b, NULL, NULL);
 
-	buf_init(&b, p->len); /* -ERANGE: it is larger */
-	rc = store_get(s, p->key, &b, NULL, NULL);
-	rc = rc ? rc : b.len == p->len && (!b.len || memcmp(b.data, p->data, b.len) == 0);
-	buf_release(&b);
+	if (!rc)
+		rc = b.len == p->doc.len && (!b.len || memcmp(b.data, p->doc.data, b.len) == 0);
 	return rc == -ERANGE ? 0 : rc;
 }
 
@@ -107,20 +87,8 @@ static int shown_documents_keep_old(struct left *l, struct err *e)
 	return rc;
 }
 
-/* pin_add - key stays staged with these bytes. p->data is taken. */
-static int pin_add(struct tree *t, const char *key, struct pin *p, struct err *e)
-{
-	p->key = strdup(key);
-	if (!p->key || grow_array(&t->pins, &t->cap_pins, t->n_pins + 1, sizeof(*p)) < 0) {
-		pin_free(p);
-		return err_nomem(e);
-	}
-	t->pins[t->n_pins++] = *p;
-	return 0;
-}
-
 /* grown - whether one of an array's axes is longer than in a JSON document of it. */
-static bool grown(const struct pin *doc, const struct ds_array *now)
+static bool grown(const struct buf *doc, const struct ds_array *now)
 {
 	json_t *root =
 		json_loadb((const char *)doc->data, doc->len, JSON_REJECT_DUPLICATES, NULL);
@@ -133,41 +101,28 @@ static bool grown(const struct pin *doc, const struct ds_array *now)
 	return ret;
 }
 
-/* pin_staged - pin a metadata file that the commit put into the dataset. It is carried into the
- * stage's next log. */
-static int pin_staged(struct left *l, const struct ds_array *now, const char *key,
-		      struct err *e)
+/* pin_doc - pin a metadata file: one that the commit put into the dataset is carried into the next
+ * log of the stage; one of the old dataset, if old is not NULL, is staged. */
+static int pin_doc(struct left *l, const struct snapshot *old, const struct ds_array *now,
+		   const char *key, struct err *e)
 {
-	struct pin p = {.key = NULL};
-	int rc = tree_content(l->t->content, key, &p.data, &p.len, e);
+	struct tree *t = l->t;
+	struct pin p = {.doc = buf_of(TREE_DOC_MAX)};
+	int rc = store_get(old ? old->files : t->content, key, &p.doc, NULL, e);
 
-	if (rc || !grown(&p, now)) {
+	if (rc || !grown(&p.doc, now)) {
 		pin_free(&p);
-		return rc;
+		return old && (rc == -ENOENT || rc == -EISDIR) ? 0 : rc;
 	}
-	rc = left_add(l, key, e);
+	rc = old ? stage_put(t->stage, key, p.doc.data, p.doc.len, e) : left_add(l, key, e);
+	p.key = strdup(key);
+	if (!rc && (!p.key || grow_array(&t->pins, &t->cap_pins, t->n_pins + 1, sizeof(p)) < 0))
+		rc = err_nomem(e);
 	if (rc)
 		pin_free(&p);
-	return rc ? rc : pin_add(l->t, key, &p, e);
-}
-
-/* pin_base - pin a metadata file of the old dataset, by staging it. */
-static int pin_base(struct left *l, const struct snapshot *old, const struct ds_array *now,
-		    const char *key, struct err *e)
-{
-	struct pin p = {.key = NULL};
-	int rc = tree_content(old->files, key, &p.data, &p.len, e);
-
-	if (rc == -ENOENT || rc == -EISDIR)
-		return 0;
-	if (rc || !grown(&p, now)) {
-		pin_free(&p);
-		return rc;
-	}
-	rc = stage_put(l->t->stage, key, p.data, p.len, e);
-	if (rc)
-		pin_free(&p);
-	return rc ? rc : pin_add(l->t, key, &p, e);
+	else
+		t->pins[t->n_pins++] = p;
+	return rc;
 }
 
 /* pin_key - pin a metadata file of an array of the dataset as it is now. One that was staged while
@@ -179,65 +134,40 @@ static int pin_key(struct left *l, const struct snapshot *old, const struct ds_a
 
 	stage_find(l->t->stage, key, &x, NULL);
 	if (x.kind == STAGE_DATA && x.generation <= l->generation && !pins_have(l->t, key))
-		return pin_staged(l, now, key, e);
-	return longer && x.kind == STAGE_NOTHING ? pin_base(l, old, now, key, e) : 0;
+		return pin_doc(l, NULL, now, key, e);
+	return longer && x.kind == STAGE_NOTHING ? pin_doc(l, old, now, key, e) : 0;
 }
 
-/* was_shorter - whether array i, of that path, had fewer elements in `old`. Arrays are rarely
- * inserted between others, so that it mostly had nearly the same ordinal there. -ENOMEM. */
-static int was_shorter(const struct dataset *old, const struct ds_array *now, uint32_t i,
-		       const char *path, struct buf *room)
+/* is_longer - whether an array has more elements than it had. */
+static bool is_longer(const struct ds_array *now, const struct ds_array *was)
 {
-	for (uint32_t k = 0; k < old->n_arrays; k++) {
-		const struct ds_array *was = &old->arrays[(i + k) % old->n_arrays];
-		const char *p;
-
-		if (was->rank != now->rank || strcmp(was->name, now->name) != 0)
-			continue;
-		p = ds_array_path_text(old, (i + k) % old->n_arrays, room);
-		if (!p)
-			return -ENOMEM;
-		if (strcmp(p, path) != 0)
-			continue;
-		for (uint32_t d = 0; d < now->rank; d++)
-			if (now->shape[d] > was->shape[d])
-				return 1;
-		return 0;
-	}
-	return 0;
-}
-
-static int pin_array(struct left *l, const struct snapshot *old, uint32_t i, struct buf room[2],
-		     struct err *e)
-{
-	const struct dataset *ds = &l->g->source->ds;
-	const char *path = ds_array_path_text(ds, i, &room[0]);
-	char key[STORE_KEY_MAX + 1];
-	int rc = path ? 0 : -ENOMEM;
-
-	if (path && old->source && old != l->g)
-		rc = was_shorter(&old->source->ds, &ds->arrays[i], i, path, &room[1]);
-	if (rc < 0)
-		return err_nomem(e);
-	for (size_t d = 0, longer = (size_t)rc; rc >= 0 && d < ARRAY_DOCS; d++)
-		if (store_key_join(path + 1, array_docs[d], strlen(array_docs[d]), key))
-			rc = pin_key(l, old, &ds->arrays[i], key, longer, e);
-	return rc < 0 ? rc : 0;
+	for (uint32_t d = 0; was->rank == now->rank && d < now->rank; d++)
+		if (now->shape[d] > was->shape[d])
+			return true;
+	return false;
 }
 
 int pins_keep(struct left *l, const struct snapshot *old, struct err *e)
 {
-	struct buf room[2];
-	int rc = shown_documents_keep_old(l, e);
+	const struct dataset *ds = l->g->source ? &l->g->source->ds : NULL;
+	const struct dataset *old_ds = old->source && old != l->g ? &old->source->ds : NULL;
+	auto_free uint32_t *was = alloc_array(ds ? ds->n_arrays : 0, sizeof(*was));
+	auto_buf room = buf_of((size_t)1 << 20);
+	char key[STORE_KEY_MAX + 1];
+	int rc = was ? shown_documents_keep_old(l, e) : err_nomem(e);
 
-	if (rc || !l->g->source)
-		return rc;
-	buf_init(&room[0], (size_t)1 << 20);
-	buf_init(&room[1], (size_t)1 << 20);
-	for (uint32_t i = 0; !rc && i < l->g->source->ds.n_arrays; i++)
-		rc = pin_array(l, old, i, room, e);
-	buf_release(&room[0]);
-	buf_release(&room[1]);
+	if (!rc && ds && old_ds)
+		rc = ds_match(ds, old_ds, NULL, was, NULL, e);
+	for (uint32_t i = 0; !rc && ds && i < ds->n_arrays; i++) {
+		const char *path = ds_array_path_text(ds, i, &room);
+		bool longer = old_ds && was[i] != DS_NONE &&
+			      is_longer(&ds->arrays[i], &old_ds->arrays[was[i]]);
+
+		rc = path ? 0 : err_nomem(e);
+		for (size_t d = 0; !rc && d < ARRAY_DOCS; d++)
+			if (store_key_join(path + 1, array_docs[d], strlen(array_docs[d]), key))
+				rc = pin_key(l, old, &ds->arrays[i], key, longer, e);
+	}
 	return rc;
 }
 

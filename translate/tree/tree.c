@@ -11,55 +11,38 @@
 static int tree_look(struct tree *t, const struct tree_node *dir, const char *name, size_t len,
 		     struct view_attr *ret, struct err *e)
 {
-	char key[STORE_KEY_MAX + 1];
+	char key[STORE_KEY_MAX + 1] = "";
 	struct found f;
-	struct tree_node *n;
-	int rc;
+	int rc = 0;
 
+	if (!dir->is_dir)
+		return err_set(e, -ENOTDIR, "'%.200s' is not a directory", dir->key);
 	if (dir->gone)
 		return err_set(e, -ENOENT, "'%.200s' was removed", dir->key);
-	if (tree_is_above(t, dir)) {
-		if (t->removed || !root_named(t, name, len))
-			return err_set(e, -ENOENT, "only '%s' exists here", t->o.name);
-		key[0] = '\0';
-		rc = 0;
-	} else {
+	if (!tree_is_above(t, dir))
 		rc = tree_key(dir, name, len, key, e);
-	}
+	else if (t->removed || !str_is(t->o.name, name, len))
+		return err_set(e, -ENOENT, "only '%s' exists here", t->o.name);
 	if (rc)
 		return err_set(e, -ENOENT, "no such name in '%.200s'", dir->key);
 	rc = tree_find(t, key, &f, e);
 	if (!rc && f.kind == FOUND_NOTHING)
 		rc = err_set(e, -ENOENT, "'%.200s' does not exist", key);
-	if (!rc) {
-		n = node_enter(t, key, f.kind == FOUND_DIR);
-		if (n) {
-			tree_attr(t, n, &f, ret);
-			node_known(t, n);
-			node_put(t, n);
-		} else {
-			rc = err_nomem(e);
-		}
-	}
-	return rc;
+	return rc ? rc : node_show(t, key, &f, ret, e);
 }
 
 static int tree_op_lookup(struct view *v, uint64_t dir, const char *name, size_t len,
 			  struct view_attr *ret, struct err *e)
 {
 	struct tree *t = tree_of(v);
-	struct tree_node *n;
+	auto_node *n = NULL;
 	int rc = node_get(t, dir, &n, e);
 
 	if (rc)
 		return rc;
 	commits_poll(t);
-	read_lock(t);
-	rc = n->is_dir ? tree_look(t, n, name, len, ret, e)
-		       : err_set(e, -ENOTDIR, "'%.200s' is not a directory", n->key);
-	tree_unlock(t);
-	node_put(t, n);
-	return rc;
+	TREE_SCOPE(read_lock(t));
+	return tree_look(t, n, name, len, ret, e);
 }
 
 /* tree_gone_attr - attributes of a node without a name. The content of a file is kept if it was
@@ -78,14 +61,14 @@ static int tree_gone_attr(struct tree *t, struct tree_node *n, struct found *ret
 static int tree_op_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct err *e)
 {
 	struct tree *t = tree_of(v);
+	auto_node *n = NULL;
 	struct found f;
-	struct tree_node *n;
 	int rc = node_get(t, id, &n, e);
 
 	if (rc)
 		return rc;
 	commits_poll(t);
-	read_lock(t);
+	TREE_SCOPE(read_lock(t));
 	if (n->gone)
 		rc = tree_gone_attr(t, n, &f, e);
 	else if (tree_is_above(t, n))
@@ -96,32 +79,21 @@ static int tree_op_getattr(struct view *v, uint64_t id, struct view_attr *ret, s
 		rc = err_set(e, -ESTALE, "'%.200s' no longer exists", n->key);
 	if (!rc)
 		tree_attr(t, n, &f, ret);
-	tree_unlock(t);
-	node_put(t, n);
 	return rc;
 }
 
 static uint64_t op_parent(struct view *v, uint64_t dir)
 {
 	struct tree *t = tree_of(v);
-	uint64_t id = VIEW_ROOT;
-	struct tree_node *n, *up = NULL;
+	auto_node *n = NULL, *up = NULL;
 	char key[STORE_KEY_MAX + 1];
 
 	if (node_get(t, dir, &n, NULL) < 0)
-		return id;
-	read_lock(t);
-	memcpy(key, n->key, strlen(n->key) + 1);
-	tree_unlock(t);
-	node_put(t, n);
-	if (*key) {
-		store_key_parent(key, key);
-		up = node_find(t, key);
-	}
-	if (up)
-		id = up->id;
-	node_put(t, up);
-	return id;
+		return VIEW_ROOT;
+	TREE_SCOPE(read_lock(t));
+	store_key_parent(n->key, key);
+	up = *n->key ? node_find(t, key) : NULL;
+	return up ? up->id : VIEW_ROOT;
 }
 
 /* tree_in_dataset - the id of a node's file or directory in the snapshot; 0: the name is not the
@@ -153,21 +125,19 @@ static int tree_op_xattr(struct view *v, uint64_t id, const char *name, struct b
 {
 	struct tree *t = tree_of(v);
 	const struct snapshot *g;
-	struct tree_node *n;
+	auto_node *n = NULL;
 	uint64_t base;
 	int rc = node_get(t, id, &n, e);
 
 	if (rc)
 		return rc;
-	read_lock(t);
+	TREE_SCOPE(read_lock(t));
 	g = snapshots_latest(t->snapshots);
 	rc = tree_in_dataset(t, g, n, &base, e);
 	if (!rc && base && g->view->ops->xattr)
 		rc = g->view->ops->xattr(g->view, base, name, out, e);
 	else if (!rc && name)
 		rc = err_set(e, -ENODATA, "no attribute '%s'", name);
-	tree_unlock(t);
-	node_put(t, n);
 	return rc;
 }
 

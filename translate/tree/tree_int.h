@@ -14,6 +14,7 @@
 #include "base/core/list.h"
 #include "base/core/map.h"
 #include "base/os/lock.h"
+#include "base/core/str.h"
 #include "translate/stage/stage.h"
 #include "translate/tree/tree.h"
 
@@ -37,6 +38,7 @@ struct dirty_file {
 /* tree_node - a name that the kernel knows, or that is open. */
 struct tree_node {
 	struct link by_id, by_key; /* in the tables of those names */
+	struct tree *tree;
 	uint64_t id;
 	char *key; /* tree; owned; "" the root */
 	bool is_dir;
@@ -59,9 +61,8 @@ struct handle {
 
 /* pin - a metadata file that is staged as it was shown before a commit. */
 struct pin {
-	char *key;     /* owned */
-	uint8_t *data; /* owned */
-	size_t len;
+	char *key; /* owned */
+	struct buf doc;
 };
 
 /* held_chunk - a file of the dataset that is shown with the bytes that were written. */
@@ -152,14 +153,16 @@ static inline bool tree_is_above(const struct tree *t, const struct tree_node *n
 	return t->o.name && n == t->top;
 }
 
-static inline void read_lock(struct tree *t)
+static inline struct tree *read_lock(struct tree *t)
 {
 	(void)pthread_rwlock_rdlock(&t->names);
+	return t;
 }
 
-static inline void write_lock(struct tree *t)
+static inline struct tree *write_lock(struct tree *t)
 {
 	(void)pthread_rwlock_wrlock(&t->names);
+	return t;
 }
 
 static inline void tree_unlock(struct tree *t)
@@ -167,8 +170,27 @@ static inline void tree_unlock(struct tree *t)
 	(void)pthread_rwlock_unlock(&t->names);
 }
 
+static inline void tree_scope_end(struct tree *const *t)
+{
+	tree_unlock(*t);
+}
+
+/* TREE_SCOPE - the tree's lock until the end of the block: TREE_SCOPE(read_lock(t)); */
+#define TREE_SCOPE(locked)                                                                     \
+	__attribute__((cleanup(tree_scope_end), unused)) struct tree *const tree_scope_ = locked
 
 /* ---- nodes ---- */
+
+enum found_kind { FOUND_NOTHING, FOUND_DIR, FOUND_WORK, FOUND_FILE };
+
+/* found - the result of a look-up. */
+struct found {
+	enum found_kind kind;
+	bool unknown;
+	uint64_t size;
+	int64_t changed;        /* ns since 1970; 0: when the dataset was */
+	uint64_t stamp;         /* FILE: changes with the content */
+};
 
 int nodes_init(struct tree *t, struct err *e);
 void nodes_free(struct tree *t);
@@ -176,13 +198,21 @@ void nodes_free(struct tree *t);
 int node_get(struct tree *t, uint64_t id, struct tree_node **ret, struct err *e) NZ_MUST_USE;
 /* node_dir - the same; -ENOTDIR. */
 int node_dir(struct tree *t, uint64_t id, struct tree_node **ret, struct err *e) NZ_MUST_USE;
-void node_put(struct tree *t, struct tree_node *n);
+void node_put(struct tree_node *n); /* takes NULL */
+static inline void node_auto_put(struct tree_node **n)
+{
+	node_put(*n);
+}
+/* auto_node - a reference, or NULL, that is dropped at the end of its block. */
+#define auto_node __attribute__((cleanup(node_auto_put))) struct tree_node
 /* node_find - the node of a key, referenced; NULL: there is none. */
 struct tree_node *node_find(struct tree *t, const char *key);
 /* node_enter - the same, created if there is none. A node of the other kind is replaced. */
 struct tree_node *node_enter(struct tree *t, const char *key, bool is_dir);
-/* node_known - count a reference of the kernel; node_forget - drop references. */
-void node_known(struct tree *t, struct tree_node *n);
+/* node_show - give the kernel a reference to the node of an entry that was found, with its
+ * attributes. node_forget - drop references of the kernel. */
+int node_show(struct tree *t, const char *key, const struct found *f, struct view_attr *ret,
+	      struct err *e) NZ_MUST_USE;
 void node_forget(struct tree *t, uint64_t id, uint64_t count);
 /* node_detach - remove a node from the table by key. Under the write lock, as the following
  * functions. */
@@ -198,10 +228,7 @@ int node_work(struct tree *t, struct tree_node *n, struct dirty_file **ret,
 	      struct err *e) NZ_MUST_USE;
 /* node_fresh - set whether a node is created and not staged yet. */
 void node_fresh(struct tree *t, struct tree_node *n, bool is);
-/* node_opened - note that a node was opened for reading. */
-void node_opened(struct tree *t, struct tree_node *n);
 /* node_has_work - whether a node has content of its own: *ret is that. */
-struct found;
 bool node_has_work(struct tree *t, struct tree_node *n, struct found *ret);
 
 /* ---- works; all under the work's lock ---- */
@@ -220,17 +247,6 @@ int work_stage(struct tree *t, const struct dirty_file *w, const char *key,
 	       struct err *e) NZ_MUST_USE;
 
 /* ---- look-ups ---- */
-
-enum found_kind { FOUND_NOTHING, FOUND_DIR, FOUND_WORK, FOUND_FILE };
-
-/* found - the result of a look-up. */
-struct found {
-	enum found_kind kind;
-	bool unknown;
-	uint64_t size;
-	int64_t changed;        /* ns since 1970; 0: when the dataset was */
-	uint64_t stamp;         /* FILE: changes with the content */
-};
 
 /* tree_layers - make t->dataset and t->content, which is to be closed. Their callers hold the
  * tree's lock, so that they have one snapshot. */
@@ -254,10 +270,6 @@ int tree_read(struct tree *t, const char *key, uint64_t off, uint8_t *out, size_
  * size of the file cannot be determined, the reason. */
 int tree_copy(struct tree *t, const char *key, struct dirty_file *w, uint64_t at,
 	      struct err *e) NZ_MUST_USE;
-/* tree_content - the whole content of a key of a store, new, if it is not larger than a metadata
- * file may be. */
-int tree_content(struct store *s, const char *key, uint8_t **ret, size_t *ret_n,
-		 struct err *e) NZ_MUST_USE;
 /* tree_load - load the content of a node into its work, unless that has content. Under the work's
  * lock. */
 int tree_load(struct tree *t, struct tree_node *n, struct dirty_file *w,
@@ -331,19 +343,16 @@ unsigned root_doc(const char *key);
 /* root_drop_removals - drop the pending writes of a rootless tree if they are only removals;
  * otherwise -EIO, and e is unchanged. */
 int root_drop_removals(struct tree *t, struct err *e) NZ_MUST_USE;
-/* The directory above the root, if there is one: root_named - whether this is the root's name.
- * root_node - the root's node, referenced; NULL: it was removed, or memory is short. Under the
- * tree's lock. root_only - the error of other entries. root_mkdir, root_rmdir - as the
- * operations. */
+/* The directory above the root, if there is one: root_only - the error of entries other than the
+ * root. root_mkdir, root_rmdir - as the operations. */
 int root_only(const struct tree *t, struct err *e);
-bool root_named(const struct tree *t, const char *name, size_t len);
-struct tree_node *root_node(struct tree *t);
 int root_mkdir(struct tree *t, const char *name, size_t len, struct view_attr *ret, struct err *e);
 int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e);
 
 /* ---- pins: shown_documents.c ---- */
 
 /* array_docs - the names of an array's metadata files. */
+#define TREE_DOC_MAX ((size_t)16 << 20) /* bytes of one */
 enum { ARRAY_DOCS = 2 };
 extern const char *const array_docs[ARRAY_DOCS];
 
@@ -385,16 +394,14 @@ void held_free(struct tree *t);
 
 /* ---- removals that a commit does in part, or too well: removed_names.c ---- */
 
-/* removed_has - whether listings omit a key of the dataset. Under the tree's lock. */
-bool removed_has(const struct tree *t, const char *key);
-/* removed_forget - list the key again. Under the write lock. */
-void removed_forget(struct tree *t, const char *key);
-/* emptied_has - whether a key is a directory that exists only because no program has removed it.
- * emptied_each - call fn for the names of those right below a directory. Under the tree's lock.
- * emptied_forget - a program has removed it. Under the write lock. */
-bool emptied_has(const struct tree *t, const char *key);
+/* names_have - whether a key is in t->removed_names: listings omit that key of the dataset; or in
+ * t->emptied_dirs: that directory exists only because no program has removed it. Under the tree's
+ * lock. names_drop - list the key again; a program has removed the directory. Under the write
+ * lock. */
+bool names_have(const struct tree *t, const struct map *m, const char *key);
+void names_drop(const struct tree *t, struct map *m, const char *key);
+/* emptied_each - call fn for the names of those right below a directory. Under the tree's lock. */
 void emptied_each(const struct tree *t, const char *dir, store_emit *fn, void *arg);
-void emptied_forget(struct tree *t, const char *key);
 /* removed_keep - after a commit, omit the keys that the committed generation removed and `now`
  * still has, and keep the directories above them that `now` has not; list keys again that a program
  * created again. Under the write lock, while the committed generation is frozen. */

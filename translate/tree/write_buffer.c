@@ -70,17 +70,14 @@ static int write_buffer_unnamed(struct tree *t, struct err *e)
 
 static int write_buffer_spill(struct tree *t, struct dirty_file *w, struct err *e)
 {
-	int fd = write_buffer_unnamed(t, e), rc;
+	auto_fd int fd = write_buffer_unnamed(t, e);
+	int rc = fd >= 0 && w->size ? io_pwrite(fd, w->mem, (size_t)w->size, 0, e) : 0;
 
-	if (fd < 0)
-		return fd;
-	rc = w->size ? io_pwrite(fd, w->mem, (size_t)w->size, 0, e) : 0;
-	if (rc) {
-		(void)close(fd);
-		return rc;
-	}
+	if (fd < 0 || rc)
+		return fd < 0 ? fd : rc;
 	drop_memory(t, w);
 	w->fd = fd;
+	fd = -1;
 	return 0;
 }
 
@@ -88,20 +85,17 @@ static int write_buffer_spill(struct tree *t, struct dirty_file *w, struct err *
 static int reserve(struct tree *t, struct dirty_file *w, uint64_t size, struct err *e)
 {
 	uint64_t want = size, more;
-	uint8_t *p;
+	uint8_t *p = NULL;
 
 	if (w->fd >= 0 || size <= w->cap)
 		return 0;
+	if (size > SIZE_MAX / 2)
+		return write_buffer_spill(t, w, e);
 	if (w->cap) /* it grows, and will go on */
 		want = u64_max(size, w->cap + w->cap / 2);
 	more = want - w->cap;
-	if (size > SIZE_MAX / 2 ||
-	    atomic_fetch_add(&t->buffered, more) + more > t->o.max_buffer) {
-		if (size <= SIZE_MAX / 2)
-			atomic_fetch_sub(&t->buffered, more);
-		return write_buffer_spill(t, w, e);
-	}
-	p = realloc(w->mem, (size_t)want);
+	if (atomic_fetch_add(&t->buffered, more) + more <= t->o.max_buffer)
+		p = realloc(w->mem, (size_t)want);
 	if (!p) {
 		atomic_fetch_sub(&t->buffered, more);
 		return write_buffer_spill(t, w, e);
@@ -148,21 +142,14 @@ int work_write(struct tree *t, struct dirty_file *w, uint64_t off, const uint8_t
 			       (unsigned long long)off);
 	if (!len)
 		return 0;
-	if (off > w->size) {
-		rc = work_resize(t, w, off, e);
-		if (rc)
-			return rc;
-	}
-	rc = reserve(t, w, end, e);
+	rc = off > w->size ? work_resize(t, w, off, e) : 0;
+	rc = rc ? rc : reserve(t, w, end, e);
+	if (!rc && w->fd >= 0)
+		rc = io_pwrite(w->fd, data, len, off, e);
+	else if (!rc)
+		memcpy(w->mem + off, data, len);
 	if (rc)
 		return rc;
-	if (w->fd >= 0) {
-		rc = io_pwrite(w->fd, data, len, off, e);
-		if (rc)
-			return rc;
-	} else {
-		memcpy(w->mem + off, data, len);
-	}
 	w->size = u64_max(w->size, end);
 	write_buffer_touch(w);
 	return 0;
@@ -184,4 +171,49 @@ int work_stage(struct tree *t, const struct dirty_file *w, const char *key, stru
 {
 	return w->fd >= 0 ? stage_put_file(t->stage, key, w->fd, w->size, e)
 			  : stage_put(t->stage, key, w->mem, (size_t)w->size, e);
+}
+
+/* ---- content for options.check ---- */
+
+struct pending_change {
+	struct tree_change pub;
+	const struct dirty_file *w; /* its content; NULL: that of `source` */
+	const char *source;
+};
+
+static int pending_content(const struct tree_change *c, struct buf *out, struct err *e)
+{
+	const struct pending_change *p =
+		CONTAINER_OF((uintptr_t)c, const struct pending_change, pub);
+	struct store_io io = {.out = out, .before = out->len};
+	size_t n;
+	int rc;
+
+	if (!p->w)
+		return store_get(c->tree, p->source, out, NULL, e);
+	rc = store_io_size(&io, c->key, p->w->size, e);
+	rc = rc ? rc : work_read(p->w, 0, io.to, io.len, &n, e);
+	if (rc)
+		out->len = io.before;
+	return rc;
+}
+
+int check_moved(struct tree *t, const char *key, const char *from, const struct dirty_file *w,
+		bool stays, struct err *e)
+{
+	const struct pending_change p = {
+		.pub = {.tree = t->content,
+			.key = key,
+			.from = stays ? NULL : from,
+			.content = pending_content},
+		.w = w,
+		.source = from,
+	};
+
+	return t->o.check ? t->o.check(t->o.arg, &p.pub, e) : 0;
+}
+
+int check_work(struct tree *t, const char *key, const struct dirty_file *w, struct err *e)
+{
+	return check_moved(t, key, NULL, w, false, e);
 }

@@ -357,7 +357,7 @@ static bool in_memory(struct fx *f, const char *key)
 
 	assert_non_null(n);
 	has = node_has_work(t, n, &work);
-	node_put(t, n);
+	node_put(n);
 	return has;
 }
 
@@ -750,7 +750,7 @@ static void test_late_release(void **state)
 	(void)pthread_mutex_unlock(&n->work->lock);
 	tree_unlock(t);
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	node_put(t, n);
+	node_put(n);
 	assert_int_equal(write_at(f, id, &h, 2, "o."), 0);
 	assert_int_equal(flush(f, id, &h), 0);
 	release(f, id, &h);
