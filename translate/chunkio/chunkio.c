@@ -66,6 +66,15 @@ int chunkio_say_where(const struct chunkio *c, uint32_t array, uint64_t linear, 
 
 /* ---- which way ---- */
 
+static int check_array(const struct chunkio *c, uint32_t array, struct err *e)
+{
+	return array < c->n_arrays
+		       ? 0
+		       : err_set(e, -EINVAL,
+				 "there is no array %" PRIu32 ": the dataset has %" PRIu32, array,
+				 c->n_arrays);
+}
+
 /* fill_of - the never-written chunk of an array, made by the first thread that needs it. If two
  * threads make it, the bytes are the same and one copy is kept. */
 static int fill_of(struct chunkio *c, uint32_t array, const struct fill **ret, struct err *e)
@@ -91,63 +100,64 @@ static int fill_of(struct chunkio *c, uint32_t array, const struct fill **ret, s
 	return 0;
 }
 
-/* delivery_find - locate a chunk and choose. -ENOENT is proven absence, all else is not. */
-static int delivery_find(struct chunkio *c, uint32_t array, uint64_t linear, struct delivery *w,
-			 struct err *e)
+/* locate - locate a chunk and choose. -ENOENT is proven absence, all else is not. */
+static int locate(struct chunkio *c, uint32_t array, uint64_t linear, struct located *ret,
+		  struct err *e)
 {
 	const struct fill *f = NULL;
-	const struct plan *p;
-	int rc;
+	int rc = check_array(c, array, e);
 
-	if (array >= c->n_arrays)
-		return err_set(e, -EINVAL,
-			       "there is no array %" PRIu32 ": the dataset has %" PRIu32, array,
-			       c->n_arrays);
-	p = &c->plans[array];
-	if (p->kind == PLAN_HIDE || c->source->ds.arrays[array].n_chunks == 0)
+	if (rc)
+		return rc;
+	*ret = (struct located){.c = c,
+				.a = &c->source->ds.arrays[array],
+				.p = &c->plans[array],
+				.array = array,
+				.linear = linear,
+				.w = {.kind = DELIVER_MAKE}};
+	if (ret->p->kind == PLAN_HIDE || ret->a->n_chunks == 0)
 		return err_set(e, -ENOENT, "no such chunk");
-	*w = (struct delivery){.kind = DELIVER_MAKE};
-	if (p->kind == PLAN_ERROR) {
+	if (ret->p->kind == PLAN_ERROR) {
 		/* the same text for every chunk: it is logged once */
-		rc = err_set(e, -EOPNOTSUPP, "%s", p->reason);
+		rc = err_set(e, -EOPNOTSUPP, "%s", ret->p->reason);
 		return chunkio_say_where(c, array, CHUNKIO_NONE, rc, e);
 	}
-	rc = source_locate(c->source, array, linear, &w->ref, e);
+	rc = source_locate(c->source, array, linear, &ret->w.ref, e);
 	if (rc < 0 && rc != -ESTALE && rc != -EINTR)
 		metrics_count(M_FAULT_SOURCE);
-	if (rc == 0 && w->ref.where != CHUNK_ABSENT) {
-		rc = delivery_of_stored(&c->source->ds.arrays[array], p, w, e);
+	if (rc == 0 && ret->w.ref.where != CHUNK_ABSENT) {
+		rc = delivery_of_stored(ret->a, ret->p, &ret->w, e);
 	} else if (rc == 0) {
-		if (p->fill_declared)
+		if (ret->p->fill_declared)
 			return err_set(e, -ENOENT, "the chunk was never written");
 		rc = fill_of(c, array, &f, e);
 		if (rc == 0)
-			delivery_of_absent(f, w);
+			delivery_of_absent(f, &ret->w);
 	}
 	return rc < 0 ? chunkio_say_where(c, array, linear, rc, e) : 0;
 }
 
 /* ---- entries ---- */
 
-static int chunkio_entry_get(struct chunkio *c, uint32_t array, uint64_t linear,
-			     const struct delivery *w, struct cache_entry **ret, struct err *e)
+static uint32_t owner_of(const struct located *k)
 {
-	int rc = cache_get(c->cache, c->arrays[array].owner, linear, ret, e);
+	return k->c->arrays[k->array].owner;
+}
 
-	return rc == CACHE_LOAD ? chunkio_load(c, array, linear, w, *ret, e) : rc;
+static int chunkio_entry_get(const struct located *k, struct cache_entry **ret, struct err *e)
+{
+	int rc = cache_get(k->c->cache, owner_of(k), k->linear, ret, e);
+
+	return rc == CACHE_LOAD ? chunkio_load(k, *ret, e) : rc;
+}
+
+/* known_size - the size of a chunk as presented; 0: only making it tells. */
+static uint64_t known_size(const struct located *k)
+{
+	return k->w.sized ? k->w.size : sizes_get(k->c->sizes, owner_of(k), k->linear);
 }
 
 /* ---- ahead ---- */
-
-/* chunkio_do_about - what a chunk will take of which only making it tells how long it is. */
-static uint64_t chunkio_do_about(const struct chunkio *c, uint32_t array, uint64_t linear)
-{
-	uint64_t size = sizes_get(c->sizes, c->arrays[array].owner, linear);
-
-	if (size > 0)
-		return size;
-	return c->plans[array].kind == PLAN_ENCODE ? c->plans[array].bytes : CHUNKIO_SLACK;
-}
 
 /* chunkio_prefetch - run one request on a worker thread. Errors are dropped: the read of the chunk
  * fails with them again, and reports them. */
@@ -155,15 +165,16 @@ static void chunkio_prefetch(void *arg, uint32_t array, uint64_t linear)
 {
 	struct chunkio *c = arg;
 	struct cache_entry *x;
-	struct delivery w;
+	struct located k;
 	uint64_t bytes;
 
 	if (access_pattern_passed(c->pattern, array, linear) ||
-	    delivery_find(c, array, linear, &w, NULL) < 0 || w.kind != DELIVER_MAKE)
+	    locate(c, array, linear, &k, NULL) < 0 || k.w.kind != DELIVER_MAKE)
 		return;
-	bytes = w.sized ? w.size : chunkio_do_about(c, array, linear);
-	if (cache_start(c->cache, array, linear, bytes, &x) &&
-	    chunkio_load(c, array, linear, &w, x, NULL) == 0)
+	bytes = known_size(&k);
+	if (!k.w.sized && bytes == 0)
+		bytes = k.p->kind == PLAN_ENCODE ? k.p->bytes : CHUNKIO_SLACK;
+	if (cache_start(c->cache, array, linear, bytes, &x) && chunkio_load(&k, x, NULL) == 0)
 		cache_put(x);
 }
 
@@ -312,23 +323,23 @@ int chunkio_stat(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t *r
 {
 	struct access_pattern_say said;
 	struct cache_entry *x;
-	struct delivery w;
+	struct located k;
 	uint64_t size;
 	size_t len;
 	int rc;
 
 	said = chunkio_touch(c, array, linear, PREFETCH_STAT, true);
-	rc = delivery_find(c, array, linear, &w, e);
+	rc = locate(c, array, linear, &k, e);
 	if (rc < 0)
 		return rc;
-	if (w.kind == DELIVER_MAKE)
+	if (k.w.kind == DELIVER_MAKE)
 		chunkio_hint(c, array, linear, PREFETCH_STAT, said);
-	size = w.sized ? w.size : sizes_get(c->sizes, c->arrays[array].owner, linear);
-	if (w.sized || size > 0) {
+	size = known_size(&k);
+	if (k.w.sized || size > 0) {
 		*ret_size = size;
 		return 0;
 	}
-	rc = chunkio_entry_get(c, array, linear, &w, &x, e);
+	rc = chunkio_entry_get(&k, &x, e);
 	if (rc < 0)
 		return rc;
 	(void)cache_data(x, &len);
@@ -355,14 +366,13 @@ static void entry_done(void *arg)
 	cache_put(arg);
 }
 
-static int read_loaded(struct chunkio *c, uint32_t array, uint64_t linear,
-		       const struct delivery *w, uint64_t off, size_t len, struct span *ret,
+static int read_loaded(const struct located *k, uint64_t off, size_t len, struct span *ret,
 		       struct err *e)
 {
 	struct cache_entry *x;
 	const uint8_t *data;
 	size_t size, n;
-	int rc = chunkio_entry_get(c, array, linear, w, &x, e);
+	int rc = chunkio_entry_get(k, &x, e);
 
 	if (rc < 0)
 		return rc;
@@ -374,128 +384,113 @@ static int read_loaded(struct chunkio *c, uint32_t array, uint64_t linear,
 	}
 	n = (size_t)u64_min(len, size - off);
 	cache_handed(x, (size_t)off, n);
-	ret->mem = data + off;
-	ret->len = n;
-	ret->done = entry_done;
-	ret->arg = x;
+	*ret = (struct span){
+		.mem = data + off, .fd = -1, .len = n, .done = entry_done, .arg = x};
 	return 0;
 }
 
-/* chunkio_read_head - read n bytes of a chunk from `off`, which lies in its head: the rest of the
- * head and the stored bytes after it are collected in room. */
-static int chunkio_read_head(struct chunkio *c, uint32_t array, uint64_t linear,
-			     const struct delivery *w, uint64_t off, size_t n, uint8_t *room,
-			     struct span *ret, struct err *e)
+/* read_bytes - stored bytes. */
+static int read_bytes(const struct located *k, uint64_t off, uint8_t *out, size_t len,
+		      struct err *e)
 {
-	size_t head = (size_t)u64_min(n, w->head_len - off);
-	size_t len = (size_t)u64_min(n - head, w->file_len);
-	int rc;
+	int rc = source_read_stored(k->c->source, k->array, k->linear, &k->w.ref, off, out, len,
+				    e);
 
-	memcpy(room, w->head + off, head);
-	rc = source_read_stored(c->source, array, linear, &w->ref, 0, room + head, len, e);
-	if (rc < 0)
-		return chunkio_say_where(c, array, linear, rc, e);
-	*ret = (struct span){.mem = room, .fd = -1, .len = head + len, .zeros = n - head - len};
-	return 0;
+	return rc < 0 ? chunkio_say_where(k->c, k->array, k->linear, rc, e) : 0;
 }
 
-static int read_range(struct chunkio *c, uint32_t array, uint64_t linear,
-		      const struct delivery *w, uint64_t off, size_t n, uint8_t *room,
+/* read_range - n bytes of a chunk from `off`. If that lies in its head, the rest of the head and
+ * the stored bytes after it are collected in room. */
+static int read_range(const struct located *k, uint64_t off, size_t n, uint8_t *room,
 		      struct span *ret, struct err *e)
 {
-	int rc = 0;
+	const struct delivery *w = &k->w;
+	size_t head = off < w->head_len ? (size_t)u64_min(n, w->head_len - off) : 0, len;
 
-	if (off < w->head_len)
-		return chunkio_read_head(c, array, linear, w, off, n, room, ret, e);
-	off -= w->head_len;
-	*ret = (struct span){.fd = -1};
-	if (off < w->file_len) {
-		ret->fd = source_fd(c->source, w->ref.blob);
+	if (head > 0)
+		memcpy(room, w->head + off, head);
+	off = head > 0 ? 0 : off - w->head_len;
+	len = off < w->file_len ? (size_t)u64_min(n - head, w->file_len - off) : 0;
+	*ret = (struct span){.fd = -1, .len = head + len, .zeros = n - head - len};
+	if (head == 0 && len > 0) {
+		ret->fd = source_fd(k->c->source, w->ref.blob);
 		ret->off = w->ref.off + off;
-		ret->len = (size_t)u64_min(n, w->file_len - off);
 	}
-	ret->zeros = n - ret->len;
-	if (ret->len == 0 || ret->fd >= 0)
+	if (ret->fd >= 0 || ret->len == 0)
 		return 0;
-	rc = source_read_stored(c->source, array, linear, &w->ref, off, room, ret->len, e);
-	if (rc < 0)
-		return chunkio_say_where(c, array, linear, rc, e);
 	ret->mem = room;
-	return 0;
+	return read_bytes(k, off, room + head, len, e);
 }
 
 /* chunkio_verify - the checksum at the end of a stored chunk, which is not shown. */
-static int chunkio_verify(struct chunkio *c, uint32_t array, uint64_t linear,
-			  const struct chunk_ref *ref, struct err *e)
+static int chunkio_verify(const struct located *k, struct err *e)
 {
-	const struct ds_array *a = &c->source->ds.arrays[array];
-	const struct codec_ops *last = codec_find(a->chain.specs[a->chain.n - 1].h5_id);
+	const struct chunk_ref *ref = &k->w.ref;
+	const struct codec_ops *last = codec_find(k->a->chain.specs[k->a->chain.n - 1].h5_id);
 	auto_free uint8_t *stored = NULL;
 	size_t n;
 	int rc;
 
-	if ((delivery_skipped(a, ref) & c->plans[array].trailer_bit) || !last || !last->check)
+	if ((delivery_skipped(k->a, ref) & k->p->trailer_bit) || !last || !last->check)
 		return 0;
-	if (ref->len / 2 > a->chunk_bytes + CHUNKIO_SLACK)
-		return chunkio_say_where(c, array, linear,
-					 delivery_bad_length(ref->len, a->chunk_bytes, e), e);
+	if (ref->len / 2 > k->a->chunk_bytes + CHUNKIO_SLACK)
+		return chunkio_say_where(k->c, k->array, k->linear,
+					 delivery_bad_length(ref->len, k->a->chunk_bytes, e), e);
 	stored = malloc((size_t)ref->len);
 	if (!stored)
 		return err_nomem(e);
-	rc = source_read_stored(c->source, array, linear, ref, 0, stored, (size_t)ref->len, e);
-	rc = rc ? rc
-		: last->check(&(const struct codec_call){
-			  .in = stored, .in_len = (size_t)ref->len, .ret_len = &n, .e = e});
-	return rc < 0 ? chunkio_say_where(c, array, linear, rc, e) : 0;
+	rc = read_bytes(k, 0, stored, (size_t)ref->len, e);
+	if (rc)
+		return rc;
+	rc = last->check(&(const struct codec_call){
+		.in = stored, .in_len = (size_t)ref->len, .ret_len = &n, .e = e});
+	return rc < 0 ? chunkio_say_where(k->c, k->array, k->linear, rc, e) : 0;
 }
 
 int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t off, size_t len,
 		 uint8_t *room, struct span *ret, struct err *e)
 {
 	struct access_pattern_say said;
-	struct delivery w;
+	struct located k;
 	size_t n = len;
 	int rc;
 
 	said = chunkio_touch(c, array, linear, PREFETCH_READ, off == 0);
-	rc = delivery_find(c, array, linear, &w, e);
+	rc = locate(c, array, linear, &k, e);
 	if (rc < 0)
 		return rc;
-	if (len == 0 || (w.sized && off >= w.size)) {
+	if (len == 0 || (k.w.sized && off >= k.w.size)) {
 		*ret = (struct span){.fd = -1};
 		return 0;
 	}
-	if (w.sized)
-		n = (size_t)u64_min(len, w.size - off);
+	if (k.w.sized)
+		n = (size_t)u64_min(len, k.w.size - off);
 	if (off == 0 && !c->uncounted)
-		metrics_count(chunk_treatment_metric(chunk_treatment_of(&c->plans[array], &w)));
-	if (w.kind == DELIVER_MAKE) {
+		metrics_count(chunk_treatment_metric(chunk_treatment_of(k.p, &k.w)));
+	if (k.w.kind == DELIVER_MAKE) {
 		chunkio_hint(c, array, linear, PREFETCH_READ, said);
-		return read_loaded(c, array, linear, &w, off, n, ret, e);
+		return read_loaded(&k, off, n, ret, e);
 	}
-	if (c->verify && off == 0 && w.kind == DELIVER_RANGE && c->plans[array].trailer > 0)
-		rc = chunkio_verify(c, array, linear, &w.ref, e);
-	if (rc < 0)
-		return rc;
-	if (w.kind == DELIVER_RANGE)
-		return read_range(c, array, linear, &w, off, n, room, ret, e);
-	rc = frame_fill_span(w.fill, off, n, ret, e);
+	if (k.w.kind == DELIVER_RANGE) {
+		rc = c->verify && off == 0 && k.p->trailer > 0 ? chunkio_verify(&k, e) : 0;
+		return rc ? rc : read_range(&k, off, n, room, ret, e);
+	}
+	rc = frame_fill_span(k.w.fill, off, n, ret, e);
 	return rc < 0 ? chunkio_say_where(c, array, linear, rc, e) : 0;
 }
 
 int chunkio_about(struct chunkio *c, uint32_t array, uint64_t linear, struct chunk_about *ret,
 		  struct err *e)
 {
-	struct delivery w;
-	int rc = delivery_find(c, array, linear, &w, e);
+	struct located k;
+	int rc = locate(c, array, linear, &k, e);
 
 	if (rc < 0)
 		return rc;
-	*ret = (struct chunk_about){.how = chunk_treatment_of(&c->plans[array], &w),
-				    .ref = w.ref};
-	if (w.kind == DELIVER_RANGE) {
-		ret->cut = w.ref.len - w.file_len;
-		ret->zeros = w.size - w.head_len - w.file_len;
+	*ret = (struct chunk_about){.how = chunk_treatment_of(k.p, &k.w), .ref = k.w.ref};
+	if (k.w.kind == DELIVER_RANGE) {
+		ret->cut = k.w.ref.len - k.w.file_len;
+		ret->zeros = k.w.size - k.w.head_len - k.w.file_len;
 	}
 	return 0;
 }
@@ -503,12 +498,10 @@ int chunkio_about(struct chunkio *c, uint32_t array, uint64_t linear, struct chu
 int chunkio_next(struct chunkio *c, uint32_t array, uint64_t from, uint64_t *ret, struct err *e)
 {
 	const struct plan *p;
-	int rc;
+	int rc = check_array(c, array, e);
 
-	if (array >= c->n_arrays)
-		return err_set(e, -EINVAL,
-			       "there is no array %" PRIu32 ": the dataset has %" PRIu32, array,
-			       c->n_arrays);
+	if (rc)
+		return rc;
 	p = &c->plans[array];
 	if (p->kind == PLAN_HIDE || from >= c->source->ds.arrays[array].n_chunks)
 		return err_set(e, -ENOENT, "no more chunks");

@@ -58,17 +58,19 @@ struct chunkio_shared {
 int chunkio_say_where(const struct chunkio *c, uint32_t array, uint64_t linear, int code,
 		      struct err *e);
 
+/* located - a chunk that was located, and how its bytes are made. */
+struct located {
+	struct chunkio *c;
+	const struct ds_array *a;
+	const struct plan *p;
+	uint32_t array;
+	uint64_t linear;
+	struct delivery w;
+};
+
 /* chunkio_load - load x, an entry of the cache in flight, and publish it, or fail it. Returns 0
  * with the reference still held. */
-int chunkio_load(struct chunkio *c, uint32_t array, uint64_t linear, const struct delivery *w,
-		 struct cache_entry *x, struct err *e) NZ_MUST_USE;
-
-/* chunkio_decode_apart - read a stored chunk and undo its filters into out, `want` bytes, in
- * another process; for chains with codec_chain_apart. Returns the errors of codec_chain_decode, or
- * -EIO. */
-int chunkio_decode_apart(struct chunkio *c, uint32_t array, uint64_t linear,
-			 const struct delivery *w, uint8_t *out, size_t want,
-			 struct err *e) NZ_MUST_USE;
+int chunkio_load(const struct located *k, struct cache_entry *x, struct err *e) NZ_MUST_USE;
 
 /* chunkio_touch - a chunk is about to be requested: prefetch from a remote source what its reader
  * requests next, and return it. whole: all of the chunk will be read. (prefetch.c) */

@@ -99,10 +99,8 @@ static struct chunkio_scratch *scratch_take(struct chunkio *c)
 	buf_init(&m->stored, PTRDIFF_MAX);
 	buf_init(&m->elems, PTRDIFF_MAX);
 	m->codec = codec_scratch_new();
-	if (!m->codec) {
-		scratch_free(m);
-		return NULL;
-	}
+	if (!m->codec)
+		scratch_free(steal(&m));
 	return m;
 }
 
@@ -130,116 +128,135 @@ static void scratch_give(struct chunkio *c, struct chunkio_scratch *m, uint64_t 
 	scratch_free(m);
 }
 
+/* decode_apart - read a stored chunk into memory that is shared with another process, which undoes
+ * its filters there, `want` bytes to out: the only copy is that of the elements. Returns the errors
+ * of codec_chain_decode, or -EIO. */
+static int decode_apart(const struct located *k, uint8_t *out, size_t want, struct err *e)
+{
+	struct chunkio *c = k->c;
+	const size_t n = (size_t)k->w.ref.len;
+	enum worker_fate fate = WORKER_RETRY;
+	bool again = false;
+	int rc;
+
+	(void)pthread_mutex_lock(&c->lock);
+	rc = worker_blame_check(&c->blame, k->array, k->linear, "decoding", "", e);
+	(void)pthread_mutex_unlock(&c->lock);
+	for (; rc == 0 && fate == WORKER_RETRY; again = true) {
+		struct decoder *d;
+		uint8_t *in;
+
+		fate = WORKER_FAILED;
+		rc = decoder_take(&k->a->chain, n, want, again, &d, &in, e);
+		if (rc < 0)
+			return rc;
+		rc = source_read_stored(c->source, k->array, k->linear, &k->w.ref, 0, in, n, e);
+		rc = rc ? rc
+			: decoder_run(d, &k->a->chain, delivery_skipped(k->a, &k->w.ref),
+				      k->a->type.size, out, &fate, e);
+		decoder_give(d);
+		if (fate == WORKER_FATAL) {
+			LOCK_SCOPE(&c->lock);
+
+			worker_blame_add(&c->blame, k->array, k->linear, 0);
+		}
+		if (fate == WORKER_RETRY)
+			rc = 0;
+	}
+	return rc;
+}
+
 /* read_decoded - the stored bytes into `in`, and, unless that is out, what they decode to. in: NULL
  * when another process decodes. */
-static int read_decoded(struct chunkio *c, uint32_t array, uint64_t linear,
-			const struct delivery *w, struct chunkio_scratch *m, uint8_t *in,
+static int read_decoded(const struct located *k, struct chunkio_scratch *m, uint8_t *in,
 			uint8_t *out, size_t want, struct err *e)
 {
-	const struct ds_array *a = &c->source->ds.arrays[array];
-	const size_t n = (size_t)w->ref.len;
+	const size_t n = (size_t)k->w.ref.len;
 	int rc;
 
 	if (!in && n > 0)
-		return chunkio_decode_apart(c, array, linear, w, out, want, e);
-	rc = source_read_stored(c->source, array, linear, &w->ref, 0, in, n, e);
+		return decode_apart(k, out, want, e);
+	rc = source_read_stored(k->c->source, k->array, k->linear, &k->w.ref, 0, in, n, e);
 	if (rc == 0 && in != out)
-		rc = codec_chain_decode(&a->chain, delivery_skipped(a, &w->ref), a->type.size,
-					in, n, out, want, m->codec, e);
+		rc = codec_chain_decode(&k->a->chain, delivery_skipped(k->a, &k->w.ref),
+					k->a->type.size, in, n, out, want, m->codec, e);
 	return rc;
 }
 
 /* load_stored - read a stored chunk and undo its filters into out, chunk_bytes long. */
-static int load_stored(struct chunkio *c, uint32_t array, uint64_t linear,
-		       const struct delivery *w, struct chunkio_scratch *m, uint8_t *out,
+static int load_stored(const struct located *k, struct chunkio_scratch *m, uint8_t *out,
 		       struct err *e)
 {
-	const struct ds_array *a = &c->source->ds.arrays[array];
-	bool plain = delivery_plain(a, &w->ref), apart;
-	uint64_t whole = a->chunk_bytes, want;
+	const struct chunk_ref *ref = &k->w.ref;
+	bool plain = delivery_plain(k->a, ref), apart;
+	uint64_t whole = k->a->chunk_bytes, want;
 	uint8_t *in;
 	int rc;
 
-	if (ckd_sub(&want, whole, w->ref.pad))
+	if (ckd_sub(&want, whole, ref->pad))
 		return err_set(e, -EBADMSG, "padding of %" PRIu64 " bytes exceeds %" PRIu64,
-			       w->ref.pad, whole);
-	if (plain && w->ref.len != want)
-		return delivery_bad_length(w->ref.len, want, e);
+			       ref->pad, whole);
+	if (plain && ref->len != want)
+		return delivery_bad_length(ref->len, want, e);
 	/* no filter doubles incompressible bytes; a length beyond that is damage, and is not
 	 * allocated */
-	if (w->ref.len / 2 > whole && w->ref.len - 2 * whole > CHUNKIO_SLACK)
+	if (ref->len / 2 > whole && ref->len - 2 * whole > CHUNKIO_SLACK)
 		return err_set(e, -EBADMSG,
 			       "stored length %" PRIu64 " is too large for %" PRIu64 " bytes",
-			       w->ref.len, whole);
-	apart = !plain && codec_chain_apart(&a->chain, delivery_skipped(a, &w->ref));
-	in = plain ? out : apart ? NULL : buf_grow(&m->stored, (size_t)w->ref.len);
-	if (!in && !apart && w->ref.len > 0)
+			       ref->len, whole);
+	apart = !plain && codec_chain_apart(&k->a->chain, delivery_skipped(k->a, ref));
+	in = plain ? out : apart ? NULL : buf_grow(&m->stored, (size_t)ref->len);
+	if (!in && !apart && ref->len > 0)
 		return err_nomem(e);
-	rc = read_decoded(c, array, linear, w, m, in, out, (size_t)want, e);
-	if (rc == -EBADMSG && source_forget(c->source, array, linear))
-		rc = read_decoded(c, array, linear, w, m, in, out, (size_t)want, e);
+	rc = read_decoded(k, m, in, out, (size_t)want, e);
+	if (rc == -EBADMSG && source_forget(k->c->source, k->array, k->linear))
+		rc = read_decoded(k, m, in, out, (size_t)want, e);
 	if (rc == 0)
-		memset(out + want, 0, (size_t)w->ref.pad);
+		memset(out + want, 0, (size_t)ref->pad);
 	return rc;
 }
 
-/* read_elements - the elements of one chunk, a->chunk_bytes, however stored. */
-static int read_elements(struct chunkio *c, uint32_t array, uint64_t linear,
-			 const struct delivery *w, struct chunkio_scratch *m, uint8_t *out,
+/* load_elements - the elements of one chunk, a->chunk_bytes, however stored, as the plan presents
+ * them. The fill value is never quantised. */
+static int load_elements(const struct located *k, struct chunkio_scratch *m, uint8_t *out,
 			 struct err *e)
 {
-	const struct ds_array *a = &c->source->ds.arrays[array];
-
-	if (w->ref.where == CHUNK_RANGE && c->arrays[array].decodable)
-		return load_stored(c, array, linear, w, m, out, e);
-	return source_read_chunk(c->source, array, linear, out, (size_t)a->chunk_bytes, e);
-}
-
-/* load_elements - the same as the plan presents them. The fill value is never quantised. */
-static int load_elements(struct chunkio *c, uint32_t array, uint64_t linear,
-			 const struct delivery *w, struct chunkio_scratch *m, uint8_t *out,
-			 struct err *e)
-{
-	const struct ds_array *a = &c->source->ds.arrays[array];
-	const struct plan *p = &c->plans[array];
+	const size_t n = (size_t)k->a->chunk_bytes;
 	int rc;
 
-	if (w->fill) {
-		frame_fill_tile(w->fill, 0, out, (size_t)a->chunk_bytes);
+	if (k->w.fill) {
+		frame_fill_tile(k->w.fill, 0, out, n);
 		return 0;
 	}
-	rc = read_elements(c, array, linear, w, m, out, e);
-	if (rc == 0 && p->quant.mode != CODEC_QUANT_NONE)
-		codec_quantize(&p->quant, a->type.size, a->type.big_endian, p->quant_fill, out,
-			       a->chunk_bytes / a->type.size);
+	if (k->w.ref.where == CHUNK_RANGE && k->c->arrays[k->array].decodable)
+		rc = load_stored(k, m, out, e);
+	else
+		rc = source_read_chunk(k->c->source, k->array, k->linear, out, n, e);
+	if (rc == 0 && k->p->quant.mode != CODEC_QUANT_NONE)
+		codec_quantize(&k->p->quant, k->a->type.size, k->a->type.big_endian,
+			       k->p->quant_fill, out, n / k->a->type.size);
 	return rc;
 }
 
 /* load_framed - elements in a form that the plan's chain decodes, without compressing them. */
-static int load_framed(struct chunkio *c, uint32_t array, uint64_t linear,
-		       const struct delivery *w, struct chunkio_scratch *m,
+static int load_framed(const struct located *k, struct chunkio_scratch *m,
 		       struct cache_entry *x, struct err *e)
 {
-	const struct ds_array *a = &c->source->ds.arrays[array];
-	uint8_t *elems = buf_grow(&m->elems, (size_t)a->chunk_bytes);
-	uint8_t *out = cache_alloc(x, (size_t)w->size);
-	int rc;
+	const size_t n = (size_t)k->a->chunk_bytes;
+	uint8_t *elems = buf_grow(&m->elems, n), *out = cache_alloc(x, (size_t)k->w.size);
+	int rc = elems && out ? load_elements(k, m, elems, e) : err_nomem(e);
 
-	if (!elems || !out)
-		return err_nomem(e);
-	rc = load_elements(c, array, linear, w, m, elems, e);
 	return rc ? rc
-		  : codec_chain_frame(&c->plans[array].chain, a->type.size, elems,
-				      (size_t)a->chunk_bytes, out, e);
+		  : codec_chain_frame(&k->p->chain, k->a->type.size, elems, n, out, e);
 }
 
 /* was - check that a chunk which was encoded before has the same size again: that size was already
  * reported to the kernel. */
-static int was(struct chunkio *c, uint32_t array, uint64_t linear, const struct delivery *w,
-	       uint64_t size, struct err *e)
+static int was(const struct located *k, uint64_t size, struct err *e)
 {
-	uint64_t before =
-		w->sized ? w->size : sizes_get(c->sizes, c->arrays[array].owner, linear);
+	uint64_t before = k->w.sized ? k->w.size
+				     : sizes_get(k->c->sizes, k->c->arrays[k->array].owner,
+						 k->linear);
 
 	if (before == 0 || before == size)
 		return 0;
@@ -248,21 +265,18 @@ static int was(struct chunkio *c, uint32_t array, uint64_t linear, const struct 
 }
 
 /* load_encoded - elements in the plan's chain. */
-static int load_encoded(struct chunkio *c, uint32_t array, uint64_t linear,
-			const struct delivery *w, struct chunkio_scratch *m,
+static int load_encoded(const struct located *k, struct chunkio_scratch *m,
 			struct cache_entry *x, struct err *e)
 {
-	const struct ds_array *a = &c->source->ds.arrays[array];
-	const struct plan *p = &c->plans[array];
-	uint8_t *elems = buf_grow(&m->elems, (size_t)a->chunk_bytes), *out;
+	uint8_t *elems = buf_grow(&m->elems, (size_t)k->a->chunk_bytes), *out;
 	struct buf *made = &m->stored; /* the chunk that was read is in elems by now */
-	int rc = elems ? load_elements(c, array, linear, w, m, elems, e) : err_nomem(e);
+	int rc = elems ? load_elements(k, m, elems, e) : err_nomem(e);
 
 	buf_clear(made);
 	rc = rc ? rc
-		: codec_chain_encode(&p->chain, p->elem_size, elems, (size_t)p->bytes, m->codec,
-				     made, e);
-	rc = rc ? rc : was(c, array, linear, w, made->len, e);
+		: codec_chain_encode(&k->p->chain, k->p->elem_size, elems, (size_t)k->p->bytes,
+				     m->codec, made, e);
+	rc = rc ? rc : was(k, made->len, e);
 	if (rc < 0)
 		return rc;
 	out = cache_alloc(x, made->len);
@@ -274,29 +288,27 @@ static int load_encoded(struct chunkio *c, uint32_t array, uint64_t linear,
 }
 
 /* load_strings - elements without a fixed size, framed or cut to one. */
-static int load_strings(struct chunkio *c, uint32_t array, uint64_t linear,
-			const struct delivery *w, struct chunkio_scratch *m,
+static int load_strings(const struct located *k, struct chunkio_scratch *m,
 			struct cache_entry *x, struct err *e)
 {
-	const struct plan *p = &c->plans[array];
 	struct buf *body = &m->stored;
 	uint64_t n;
 	uint8_t *out;
-	int rc = frame_count(&c->source->ds.arrays[array], &n, e);
+	int rc = frame_count(k->a, &n, e);
 
 	if (rc < 0)
 		return rc;
 	body->max = FRAME_BYTES_MAX;
-	rc = chunkio_read_vlen(c->source, array, linear, n, body, NULL, e);
+	rc = chunkio_read_vlen(k->c->source, k->array, k->linear, n, body, NULL, e);
 	body->max = PTRDIFF_MAX;
 	if (rc < 0)
 		return rc;
-	out = cache_alloc(x, p->kind == PLAN_FIXED ? (size_t)w->size
-						   : CODEC_VLEN_HEAD + body->len);
+	out = cache_alloc(x, k->p->kind == PLAN_FIXED ? (size_t)k->w.size
+						      : CODEC_VLEN_HEAD + body->len);
 	if (!out)
 		return err_nomem(e);
-	if (p->kind == PLAN_FIXED) {
-		frame_fixed(body->data, body->len, n, p->fixed_size, out);
+	if (k->p->kind == PLAN_FIXED) {
+		frame_fixed(body->data, body->len, n, k->p->fixed_size, out);
 		return 0;
 	}
 	put_le32(out, (uint32_t)n);
@@ -305,39 +317,35 @@ static int load_strings(struct chunkio *c, uint32_t array, uint64_t linear,
 	return 0;
 }
 
-static int load_into(struct chunkio *c, uint32_t array, uint64_t linear,
-		     const struct delivery *w, struct chunkio_scratch *m, struct cache_entry *x,
+static int load_into(const struct located *k, struct chunkio_scratch *m, struct cache_entry *x,
 		     struct err *e)
 {
-	const struct plan *p = &c->plans[array];
 	uint8_t *out;
 
-	if (p->kind == PLAN_VLEN || p->kind == PLAN_FIXED)
-		return load_strings(c, array, linear, w, m, x, e);
-	if (p->kind == PLAN_ENCODE)
-		return load_encoded(c, array, linear, w, m, x, e);
-	if (p->kind == PLAN_PASS && p->chain.n > 0)
-		return load_framed(c, array, linear, w, m, x, e);
-	out = cache_alloc(x, (size_t)w->size);
-	if (!out)
-		return err_nomem(e);
-	return load_elements(c, array, linear, w, m, out, e);
+	if (k->p->kind == PLAN_VLEN || k->p->kind == PLAN_FIXED)
+		return load_strings(k, m, x, e);
+	if (k->p->kind == PLAN_ENCODE)
+		return load_encoded(k, m, x, e);
+	if (k->p->kind == PLAN_PASS && k->p->chain.n > 0)
+		return load_framed(k, m, x, e);
+	out = cache_alloc(x, (size_t)k->w.size);
+	return out ? load_elements(k, m, out, e) : err_nomem(e);
 }
 
-int chunkio_load(struct chunkio *c, uint32_t array, uint64_t linear, const struct delivery *w,
-		 struct cache_entry *x, struct err *e)
+int chunkio_load(const struct located *k, struct cache_entry *x, struct err *e)
 {
+	const struct array_state *st = &k->c->arrays[k->array];
 	struct err own = ERR_INIT, changed = ERR_INIT;
-	struct chunkio_scratch *m = scratch_take(c);
+	struct chunkio_scratch *m = scratch_take(k->c);
 	size_t len;
 	int rc, check;
 
 	if (m) {
-		rc = load_into(c, array, linear, w, m, x, &own);
-		scratch_give(c, m, u64_max(w->size, c->source->ds.arrays[array].chunk_bytes));
+		rc = load_into(k, m, x, &own);
+		scratch_give(k->c, m, u64_max(k->w.size, k->a->chunk_bytes));
 		/* bytes of a file that was changed are neither good nor bad, whatever the
 		 * decoder thought of them */
-		check = source_check(c->source, &changed);
+		check = source_check(k->c->source, &changed);
 		if (check < 0) {
 			rc = check;
 			own = changed;
@@ -347,56 +355,17 @@ int chunkio_load(struct chunkio *c, uint32_t array, uint64_t linear, const struc
 	}
 	if (rc == 0) {
 		(void)cache_data(x, &len);
-		if (!w->sized)
-			sizes_put(c->sizes, c->arrays[array].owner, linear, len);
+		if (!k->w.sized)
+			sizes_put(k->c->sizes, st->owner, k->linear, len);
 		cache_publish(x);
 		metrics_count(M_CHUNKS_MADE);
 		return 0;
 	}
 	if (rc != -ESTALE && rc != -EINTR)
-		metrics_count(c->arrays[array].decodable && rc == -EBADMSG ? M_FAULT_CODEC
-									   : M_FAULT_SOURCE);
-	rc = chunkio_say_where(c, array, linear, rc, &own);
+		metrics_count(st->decodable && rc == -EBADMSG ? M_FAULT_CODEC : M_FAULT_SOURCE);
+	rc = chunkio_say_where(k->c, k->array, k->linear, rc, &own);
 	cache_fail(x, &own);
 	if (e)
 		*e = own;
-	return rc;
-}
-
-/* chunkio_decode_apart - the stored bytes are read into memory shared with another process, which
- * decodes them there: the only copy is that of the elements. */
-int chunkio_decode_apart(struct chunkio *c, uint32_t array, uint64_t linear,
-			 const struct delivery *w, uint8_t *out, size_t want, struct err *e)
-{
-	const struct ds_array *a = &c->source->ds.arrays[array];
-	const size_t n = (size_t)w->ref.len;
-	enum worker_fate fate = WORKER_RETRY;
-	bool again = false;
-	int rc;
-
-	(void)pthread_mutex_lock(&c->lock);
-	rc = worker_blame_check(&c->blame, array, linear, "decoding", "", e);
-	(void)pthread_mutex_unlock(&c->lock);
-	for (; rc == 0 && fate == WORKER_RETRY; again = true) {
-		struct decoder *d;
-		uint8_t *in;
-
-		fate = WORKER_FAILED;
-		rc = decoder_take(&a->chain, n, want, again, &d, &in, e);
-		if (rc < 0)
-			return rc;
-		rc = source_read_stored(c->source, array, linear, &w->ref, 0, in, n, e);
-		rc = rc ? rc
-			: decoder_run(d, &a->chain, delivery_skipped(a, &w->ref), a->type.size,
-				      out, &fate, e);
-		decoder_give(d);
-		if (fate == WORKER_FATAL) {
-			LOCK_SCOPE(&c->lock);
-
-			worker_blame_add(&c->blame, array, linear, 0);
-		}
-		if (fate == WORKER_RETRY)
-			rc = 0;
-	}
 	return rc;
 }
