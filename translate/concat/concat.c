@@ -41,13 +41,15 @@ static void set_stat(struct concat *j)
 	st->st_size = 0;
 	for (size_t i = 0; i < j->n_members; i++) {
 		const struct concat_id *id = &j->members[i].id;
+		struct timespec mtime;
 
-		if (ckd_add(&st->st_size, st->st_size, (off_t)id->size))
+		if (ckd_add(&st->st_size, st->st_size, (off_t)id->v[ID_SIZE]))
 			st->st_size = INT64_MAX;
-		if (id->mtime_s > st->st_mtim.tv_sec ||
-		    (id->mtime_s == st->st_mtim.tv_sec && id->mtime_ns > st->st_mtim.tv_nsec))
-			st->st_mtim = (struct timespec){.tv_sec = id->mtime_s,
-							.tv_nsec = id->mtime_ns};
+		mtime = (struct timespec){.tv_sec = (time_t)id->v[ID_MTIME],
+					  .tv_nsec = (long)id->v[ID_MTIME_NS]};
+		if (mtime.tv_sec > st->st_mtim.tv_sec ||
+		    (mtime.tv_sec == st->st_mtim.tv_sec && mtime.tv_nsec > st->st_mtim.tv_nsec))
+			st->st_mtim = mtime;
 	}
 }
 
@@ -156,20 +158,14 @@ int concat_open(const struct source_ops *const *formats, size_t n, const char *p
 
 const struct source_ops *concat_format(const struct source *s)
 {
-	return s->ops == &concat_source_ops
-		       ? ((const struct concat *)(const void *)((const char *)s -
-								offsetof(struct concat, base)))
-				 ->format
-		       : s->ops;
+	return s->ops == &concat_source_ops ? concat_of((struct source *)(uintptr_t)s)->format
+					    : s->ops;
 }
 
 uint32_t concat_files(const struct source *s)
 {
 	return s->ops == &concat_source_ops
-		       ? (uint32_t)u64_min(((const struct concat *)(const void *)(
-						    (const char *)s -
-						    offsetof(struct concat, base)))
-						   ->n_members,
+		       ? (uint32_t)u64_min(concat_of((struct source *)(uintptr_t)s)->n_members,
 					   UINT32_MAX)
 		       : 1;
 }

@@ -45,6 +45,10 @@ struct concat_form {
 	const char *units, *calendar, *grid_mapping; /* of them; NULL: absent, or no string */
 };
 
+/* concat_of_numbers - the attributes that say what numbers mean. */
+enum { CONCAT_OF_NUMBERS = 7 };
+extern const char *const concat_of_numbers[CONCAT_OF_NUMBERS];
+
 /* concat_forms - all forms, each once. */
 struct concat_forms {
 	struct arena arena;
@@ -75,14 +79,18 @@ int concat_intern(struct concat_forms *f, const uint8_t *bytes, size_t n, uint32
 void concat_put_blob(struct buf *b, const void *p, size_t n);
 void concat_put_text(struct buf *b, const char *s);
 struct slice concat_get_blob(struct slice *s);
+static inline bool concat_blob_same(const struct slice *a, const struct slice *b)
+{
+	return a->len == b->len && (a->len == 0 || memcmp(a->p, b->p, a->len) == 0);
+}
 const char *concat_get_text(struct slice *s);
 
 /* ---- members ---- */
 
 /* concat_id - identifies a version of a file. */
+enum { ID_DEV, ID_INO, ID_SIZE, ID_MTIME, ID_MTIME_NS, ID_CTIME, ID_CTIME_NS, ID_PARTS };
 struct concat_id {
-	uint64_t dev, ino, size;
-	int64_t mtime_s, mtime_ns, ctime_s, ctime_ns;
+	uint64_t v[ID_PARTS];   /* of stat */
 	bool dir;               /* its id does not reflect its contents */
 };
 
@@ -254,11 +262,9 @@ int concat_convert(const struct concat_conv *c, const uint8_t *in, uint8_t *out,
 /* concat_value_at - element i as a number in the units of the conversion. NaN: it is missing. */
 long double concat_value_at(const struct concat_conv *c, const uint8_t *in, uint64_t i);
 
-/* concat_copy_model - copy the first member's model, to be changed. concat_attrs - an array's
- * attributes according to its goal. Both in the concatenation's arena. */
+/* concat_copy_model - copy the first member's model, to be changed, into the concatenation's arena.
+ * Unchanged parts are borrowed from that member, which stays open as long. */
 int concat_copy_model(struct concat *j, struct err *e) NZ_MUST_USE;
-int concat_attrs(struct concat *j, struct ds_array *a, const struct concat_goal *goal,
-		 struct err *e) NZ_MUST_USE;
 
 /* concat_member_at - the member with element `at` along the dimension. */
 uint32_t concat_member_at(const struct concat *j, uint64_t at);
@@ -282,10 +288,6 @@ int concat_io(const struct concat *j, struct source *s, uint32_t only, uint64_t 
 int concat_take(struct concat *j, uint32_t member, const struct concat_opened **ret,
 		struct err *e) NZ_MUST_USE;
 void concat_give(struct concat *j, uint32_t member);
-/* concat_checked - give a member back after an operation on it returned rc: if the member changed,
- * its bytes are invalid. Returns rc; -errno if it changed, and then the concatenation is stale. */
-int concat_checked(struct concat *j, uint32_t member, const struct concat_opened *at, int rc,
-		   struct err *e) NZ_MUST_USE;
 void concat_close_members(struct concat *j);
 
 /* concat_set_digest - of the paths and identities of a set of files, in whatever order. */

@@ -34,13 +34,8 @@
 static void index_put_member(struct buf *b, const struct concat_member *m)
 {
 	concat_put_text(b, m->path);
-	buf_put_le(b, m->id.dev, 8);
-	buf_put_le(b, m->id.ino, 8);
-	buf_put_le(b, m->id.size, 8);
-	buf_put_le(b, (uint64_t)m->id.mtime_s, 8);
-	buf_put_le(b, (uint64_t)m->id.mtime_ns, 8);
-	buf_put_le(b, (uint64_t)m->id.ctime_s, 8);
-	buf_put_le(b, (uint64_t)m->id.ctime_ns, 8);
+	for (size_t i = 0; i < ID_PARTS; i++)
+		buf_put_le(b, m->id.v[i], 8);
 	buf_put_le(b, m->len, 8);
 	buf_put_le(b, m->others, 8);
 	buf_put_le32(b, m->n_forms);
@@ -227,13 +222,8 @@ static void get_member(struct concat *j, struct slice *s)
 	struct concat_member known = {.path = NULL}, *m;
 	const char *path = concat_get_text(s);
 
-	known.id.dev = rd_le64(s);
-	known.id.ino = rd_le64(s);
-	known.id.size = rd_le64(s);
-	known.id.mtime_s = (int64_t)rd_le64(s);
-	known.id.mtime_ns = (int64_t)rd_le64(s);
-	known.id.ctime_s = (int64_t)rd_le64(s);
-	known.id.ctime_ns = (int64_t)rd_le64(s);
+	for (size_t i = 0; i < ID_PARTS; i++)
+		known.id.v[i] = rd_le64(s);
 	get_known(s, &known);
 	m = slice_ok(s) ? index_by_path(j, path) : NULL;
 	if (!m || m->known || !concat_id_same(&m->id, &known.id) || !index_fits(j, &known)) {

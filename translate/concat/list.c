@@ -221,21 +221,21 @@ int concat_list(const struct concat *j, struct concat_member **ret, size_t *ret_
 
 void concat_id_of(const struct stat *st, struct concat_id *ret)
 {
-	*ret = (struct concat_id){.dev = st->st_dev,
-				  .ino = st->st_ino,
-				  .size = S_ISDIR(st->st_mode) ? 0 : (uint64_t)st->st_size,
-				  .mtime_s = st->st_mtim.tv_sec,
-				  .mtime_ns = st->st_mtim.tv_nsec,
-				  .ctime_s = st->st_ctim.tv_sec,
-				  .ctime_ns = st->st_ctim.tv_nsec,
-				  .dir = S_ISDIR(st->st_mode)};
+	bool dir = S_ISDIR(st->st_mode);
+
+	*ret = (struct concat_id){.v = {[ID_DEV] = st->st_dev,
+					[ID_INO] = st->st_ino,
+					[ID_SIZE] = dir ? 0 : (uint64_t)st->st_size,
+					[ID_MTIME] = (uint64_t)st->st_mtim.tv_sec,
+					[ID_MTIME_NS] = (uint64_t)st->st_mtim.tv_nsec,
+					[ID_CTIME] = (uint64_t)st->st_ctim.tv_sec,
+					[ID_CTIME_NS] = (uint64_t)st->st_ctim.tv_nsec},
+				  .dir = dir};
 }
 
 bool concat_id_same(const struct concat_id *a, const struct concat_id *b)
 {
-	return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
-	       a->mtime_s == b->mtime_s && a->mtime_ns == b->mtime_ns &&
-	       a->ctime_s == b->ctime_s && a->ctime_ns == b->ctime_ns && a->dir == b->dir;
+	return memcmp(a->v, b->v, sizeof(a->v)) == 0 && a->dir == b->dir;
 }
 
 void concat_member_forget(struct concat_member *m)

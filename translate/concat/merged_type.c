@@ -70,11 +70,6 @@ static int check_text(const char *name, const struct concat_form *f, const char 
 		       name, f->path, is ? is : "(none)", first ? first : "(none)", rest);
 }
 
-static bool merged_type_blob_same(const struct slice *a, const struct slice *b)
-{
-	return a->len == b->len && (a->len == 0 || memcmp(a->p, b->p, a->len) == 0);
-}
-
 /* ---- shapes ---- */
 
 static int check_shape(const struct concat_form *a, const struct concat_form *b, struct err *e)
@@ -181,7 +176,7 @@ static int decide_plain(const struct concat_form *const *v, size_t n, struct con
 	ret->type = v[0]->type;
 	for (size_t i = 0; i < n; i++) {
 		*ret_at = i;
-		if (!merged_type_blob_same(&v[0]->type_bytes, &v[i]->type_bytes))
+		if (!concat_blob_same(&v[0]->type_bytes, &v[i]->type_bytes))
 			return err_set(e, -EINVAL,
 				       "the type of '%s' differs from the first file, and "
 				       "there is no common type",
@@ -216,15 +211,11 @@ struct numbers {
  * joined without interpretation. */
 static bool all_alike(const struct numbers *x)
 {
-	static const char *const names[] = {"scale_factor",  "add_offset", "_FillValue",
-					    "missing_value", "_Unsigned",  "units",
-					    "calendar"};
-
 	for (size_t i = 1; i < x->n; i++) {
 		if (!same_kind(&x->v[i]->type, &x->v[0]->type))
 			return false;
-		for (size_t k = 0; k < ARRAY_LEN(names); k++)
-			if (!merged_type_attr_same(x->v[0], x->v[i], names[k]))
+		for (size_t k = 0; k < CONCAT_OF_NUMBERS; k++)
+			if (!merged_type_attr_same(x->v[0], x->v[i], concat_of_numbers[k]))
 				return false;
 	}
 	return true;

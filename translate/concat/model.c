@@ -20,18 +20,10 @@ static uint32_t concat_model_slot_of(const struct concat *j, const char *path)
 	const struct concat_member *m = &j->members[0];
 	uint32_t low = 0, high = m->n_forms;
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-		int c = strcmp(j->forms.v[m->forms[mid]].path, path);
-
-		if (c == 0)
-			return mid;
-		if (c < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return CONCAT_NONE;
+	BISECT(low, high, mid, strcmp(j->forms.v[m->forms[mid]].path, path) < 0);
+	return low < m->n_forms && strcmp(j->forms.v[m->forms[low]].path, path) == 0
+		       ? low
+		       : CONCAT_NONE;
 }
 
 /* extra - a variable that the first member has not; those that were named are not named again. */
@@ -137,6 +129,84 @@ static int align_all(struct concat *j, struct err *e)
 	return rc;
 }
 
+/* ---- attributes ---- */
+
+/* of_packed - attributes that only say something about packed numbers. */
+static bool of_packed(const char *name)
+{
+	static const char *const names[] = {"scale_factor",  "add_offset", "_FillValue",
+					    "missing_value", "_Unsigned",  "valid_min",
+					    "valid_max",     "valid_range"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static int text_attr(struct arena *arena, const char *name, const char *text,
+		     struct ds_attr *ret, struct err *e)
+{
+	struct ds_text *t = arena_alloc(arena, 1, sizeof(*t));
+
+	if (t)
+		t->s = arena_strdup(arena, text);
+	if (!t || !t->s)
+		return arena_full(arena, e, "the joined dataset");
+	t->len = strlen(text);
+	*ret = (struct ds_attr){.name = name,
+				.type = {.kind = DT_STRING, .size = (uint32_t)t->len},
+				.n = 1,
+				.strings = t};
+	return 0;
+}
+
+/* concat_model_replaced - units and calendar of another member. Bounds without their own stay
+ * so. */
+static int concat_model_replaced(struct concat *j, const struct ds_attr *old,
+				 const struct concat_goal *goal, struct ds_attr *ret,
+				 struct err *e)
+{
+	*ret = *old;
+	if (!goal->other_units)
+		return 0;
+	if (strcmp(old->name, "units") == 0)
+		return text_attr(&j->base.ds.arena, old->name, goal->units, ret, e);
+	if (strcmp(old->name, "calendar") == 0 && goal->calendar)
+		return text_attr(&j->base.ds.arena, old->name, goal->calendar, ret, e);
+	return 0;
+}
+
+/* concat_attrs - an array's attributes according to its goal. */
+static int concat_attrs(struct concat *j, struct ds_array *a, const struct concat_goal *goal,
+			struct err *e)
+{
+	struct arena *arena = &j->base.ds.arena;
+	struct ds_attr *attrs;
+	uint32_t n = 0;
+
+	if (!goal->unpack && !goal->other_units)
+		return 0;
+	attrs = arena_alloc(arena, (size_t)a->n_attrs + 1, sizeof(*attrs));
+	if (!attrs)
+		return arena_full(arena, e, "the joined dataset");
+	for (uint32_t i = 0; i < a->n_attrs; i++) {
+		int rc;
+
+		if (goal->unpack && of_packed(a->attrs[i].name))
+			continue;
+		rc = concat_model_replaced(j, &a->attrs[i], goal, &attrs[n++], e);
+		if (rc < 0)
+			return rc;
+	}
+	if (goal->unpack)
+		attrs[n++] = (struct ds_attr){
+			.name = "_FillValue", .type = a->type, .n = 1, .data = a->fill};
+	a->attrs = attrs;
+	a->n_attrs = n;
+	return 0;
+}
+
 /* ---- one array ---- */
 
 static int by_form(const void *a, const void *b)
@@ -222,8 +292,8 @@ static bool fills_agree(const struct concat_part *p, const struct concat_form *f
 	uint8_t fill[16];
 
 	if (dt_is_vlen(&a->type))
-		return f->fill.len == a->fill_text.len &&
-		       (f->fill.len == 0 || memcmp(f->fill.p, a->fill_text.s, f->fill.len) == 0);
+		return value_text_equal(
+			&(struct ds_text){(const char *)f->fill.p, f->fill.len}, &a->fill_text);
 	if (p->conv.same)
 		return memcmp(f->fill.p, a->fill, a->type.size) == 0;
 	return p->conv.swap && a->type.size <= sizeof(fill) &&
@@ -263,9 +333,7 @@ static void settle_parts(struct concat *j, struct concat_array *x, struct ds_arr
 		const struct concat_form *f = &j->forms.v[p->form];
 
 		p->passes = p->conv.same && f->access == DS_STORED &&
-			    f->chain.len == first->chain.len &&
-			    (f->chain.len == 0 ||
-			     memcmp(f->chain.p, first->chain.p, f->chain.len) == 0);
+			    concat_blob_same(&f->chain, &first->chain);
 		p->absent = fills_agree(p, f, a);
 		uniform = uniform && p->passes && f->uniform;
 		if (f->unreadable && !a->unreadable)
@@ -459,6 +527,27 @@ static int find_slots(struct concat *j, struct err *e)
 	return 0;
 }
 
+int concat_copy_model(struct concat *j, struct err *e)
+{
+	const struct dataset *from = &j->first->ds;
+	struct dataset *ds = &j->base.ds;
+	const struct arena own = ds->arena;
+	char format[80];
+
+	*ds = *from;
+	ds->arena = own;
+	ds->notes_room = 0; /* the list is the other one's */
+	(void)snprintf(format, sizeof(format), "%zu joined, the first %s", j->n_members,
+		       from->format);
+	ds->format = arena_strdup(&ds->arena, format);
+	ds->groups = arena_copy(&ds->arena, from->groups, ds->n_groups * sizeof(*ds->groups));
+	ds->arrays = arena_copy(&ds->arena, from->arrays, ds->n_arrays * sizeof(*ds->arrays));
+	ds->dims = arena_copy(&ds->arena, from->dims, ds->n_dims * sizeof(*ds->dims));
+	if (!ds->format || !ds->groups || !ds->arrays || !ds->dims)
+		return arena_full(&ds->arena, e, "the joined dataset");
+	return 0;
+}
+
 int concat_model(struct concat *j, uint64_t total, struct err *e)
 {
 	struct dataset *ds = &j->base.ds;
@@ -484,108 +573,4 @@ int concat_model(struct concat *j, uint64_t total, struct err *e)
 		}
 	}
 	return rc;
-}
-
-/* The first member's model, to be changed. Unchanged parts are borrowed from that member, which
- * stays open as long as the concatenation. */
-
-int concat_copy_model(struct concat *j, struct err *e)
-{
-	const struct dataset *from = &j->first->ds;
-	struct dataset *ds = &j->base.ds;
-	char format[80];
-
-	ds->n_groups = from->n_groups;
-	ds->n_arrays = from->n_arrays;
-	ds->n_dims = from->n_dims;
-	ds->n_notes = from->n_notes;
-	ds->notes = from->notes;
-	ds->lost = from->lost; /* groups keep their ordinals */
-	ds->n_unreadable = from->n_unreadable;
-	(void)snprintf(format, sizeof(format), "%zu joined, the first %s", j->n_members,
-		       from->format);
-	ds->format = arena_strdup(&ds->arena, format);
-	ds->groups = arena_copy(&ds->arena, from->groups, ds->n_groups * sizeof(*ds->groups));
-	ds->arrays = arena_copy(&ds->arena, from->arrays, ds->n_arrays * sizeof(*ds->arrays));
-	ds->dims = arena_copy(&ds->arena, from->dims, ds->n_dims * sizeof(*ds->dims));
-	if (!ds->format || !ds->groups || !ds->arrays || !ds->dims)
-		return arena_full(&ds->arena, e, "the joined dataset");
-	return 0;
-}
-
-/* ---- attributes ---- */
-
-/* of_packed - attributes that only say something about packed numbers. */
-static bool of_packed(const char *name)
-{
-	static const char *const names[] = {"scale_factor",  "add_offset", "_FillValue",
-					    "missing_value", "_Unsigned",  "valid_min",
-					    "valid_max",     "valid_range"};
-
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (strcmp(name, names[i]) == 0)
-			return true;
-	return false;
-}
-
-static int text_attr(struct arena *arena, const char *name, const char *text,
-		     struct ds_attr *ret, struct err *e)
-{
-	struct ds_text *t = arena_alloc(arena, 1, sizeof(*t));
-
-	if (t)
-		t->s = arena_strdup(arena, text);
-	if (!t || !t->s)
-		return arena_full(arena, e, "the joined dataset");
-	t->len = strlen(text);
-	*ret = (struct ds_attr){.name = name,
-				.type = {.kind = DT_STRING, .size = (uint32_t)t->len},
-				.n = 1,
-				.strings = t};
-	return 0;
-}
-
-/* concat_model_replaced - units and calendar of another member. Bounds without their own stay
- * so. */
-static int concat_model_replaced(struct concat *j, const struct ds_attr *old,
-				 const struct concat_goal *goal, struct ds_attr *ret,
-				 struct err *e)
-{
-	*ret = *old;
-	if (!goal->other_units)
-		return 0;
-	if (strcmp(old->name, "units") == 0)
-		return text_attr(&j->base.ds.arena, old->name, goal->units, ret, e);
-	if (strcmp(old->name, "calendar") == 0 && goal->calendar)
-		return text_attr(&j->base.ds.arena, old->name, goal->calendar, ret, e);
-	return 0;
-}
-
-int concat_attrs(struct concat *j, struct ds_array *a, const struct concat_goal *goal,
-		 struct err *e)
-{
-	struct arena *arena = &j->base.ds.arena;
-	struct ds_attr *attrs;
-	uint32_t n = 0;
-
-	if (!goal->unpack && !goal->other_units)
-		return 0;
-	attrs = arena_alloc(arena, (size_t)a->n_attrs + 1, sizeof(*attrs));
-	if (!attrs)
-		return arena_full(arena, e, "the joined dataset");
-	for (uint32_t i = 0; i < a->n_attrs; i++) {
-		int rc;
-
-		if (goal->unpack && of_packed(a->attrs[i].name))
-			continue;
-		rc = concat_model_replaced(j, &a->attrs[i], goal, &attrs[n++], e);
-		if (rc < 0)
-			return rc;
-	}
-	if (goal->unpack)
-		attrs[n++] = (struct ds_attr){
-			.name = "_FillValue", .type = a->type, .n = 1, .data = a->fill};
-	a->attrs = attrs;
-	a->n_attrs = n;
-	return 0;
 }

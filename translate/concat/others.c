@@ -144,12 +144,9 @@ static uint64_t mix_attr(uint64_t h, const struct ds_attr *a)
 /* mix_attrs - the same values in other units, or packed in another way, are others. */
 static uint64_t mix_attrs(uint64_t h, const struct ds_array *a)
 {
-	static const char *const names[] = {"units",      "calendar",   "scale_factor",
-					    "add_offset", "_FillValue", "missing_value",
-					    "_Unsigned"};
-
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		const struct ds_attr *t = ds_attr_find(a->attrs, a->n_attrs, names[i]);
+	for (size_t i = 0; i < CONCAT_OF_NUMBERS; i++) {
+		const struct ds_attr *t =
+			ds_attr_find(a->attrs, a->n_attrs, concat_of_numbers[i]);
 
 		if (t)
 			h = mix_attr(h, t);

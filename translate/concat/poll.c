@@ -14,34 +14,13 @@
 
 #define YOUNG_S 3         /* seconds in which a folder's time proves nothing */
 
-static uint64_t digest_of(const struct concat_member *m)
-{
-	uint64_t h = hash_text(HASH_SEED, m->path);
-	const int64_t v[] = {(int64_t)m->id.dev,  (int64_t)m->id.ino, (int64_t)m->id.size,
-			     m->id.mtime_s,       m->id.mtime_ns,     m->id.ctime_s,
-			     m->id.ctime_ns};
-
-	return hash_bytes(h, v, sizeof(v));
-}
-
-/* concat_set_digest - of a set of members, in whatever order. */
 uint64_t concat_set_digest(const struct concat_member *v, size_t n)
 {
 	uint64_t sum = n;
 
 	for (size_t i = 0; i < n; i++)
-		sum += digest_of(&v[i]);
+		sum += hash_bytes(hash_text(HASH_SEED, v[i].path), v[i].id.v, sizeof(v[i].id.v));
 	return sum;
-}
-
-/* trial - whether what the pattern names now can be joined. */
-static int trial(struct concat *j, struct err *e)
-{
-	struct concat *now = NULL;
-	int rc = concat_new(j->formats, j->n_formats, j->pattern, &j->opts, &now, e);
-
-	concat_free(now);
-	return rc;
 }
 
 /* poll_kept - whether all that is joined is among v, as it was. */
@@ -64,13 +43,17 @@ static bool poll_kept(const struct concat *j, const struct concat_member *v, siz
  * joined, it is ignored: a file may be incomplete. */
 static int poll_decide(struct concat *j, uint64_t digest, bool all_kept, struct err *e)
 {
+	struct concat *now = NULL;
 	struct err why = ERR_INIT;
+	int rc;
 
 	if (!all_kept)
 		return err_set(e, -ESTALE, "a joined file changed or was removed");
 	if (digest == j->refused_set)
 		return 0;
-	if (trial(j, &why) == 0)
+	rc = concat_new(j->formats, j->n_formats, j->pattern, &j->opts, &now, &why);
+	concat_free(now);
+	if (rc == 0)
 		return err_set(e, -ESTALE, "'%s' matches other files now",
 			       concat_name(j->pattern));
 	j->refused_set = digest;

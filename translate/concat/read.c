@@ -13,18 +13,12 @@
 
 uint32_t concat_member_at(const struct concat *j, uint64_t at)
 {
-	size_t low = 0, high = j->n_members;
+	/* the first member has what none begins before; members without an element are the last:
+	 * their places are all the end */
+	size_t low = j->n_members > 0, high = j->n_members;
 
-	while (high - low > 1) {
-		size_t mid = low + (high - low) / 2;
-
-		/* members without an element are the last: their places are all the end */
-		if (j->members[mid].len > 0 && j->members[mid].start <= at)
-			low = mid;
-		else
-			high = mid;
-	}
-	return (uint32_t)low;
+	BISECT(low, high, mid, j->members[mid].len > 0 && j->members[mid].start <= at);
+	return (uint32_t)low - (low > 0);
 }
 
 /* concat_read_place - of a chunk of an aligned array: which member has it, and which of its chunks
@@ -67,26 +61,37 @@ static int concat_read_take(struct concat *j, uint32_t member, uint32_t array, s
 	return 0;
 }
 
-int concat_checked(struct concat *j, uint32_t member, const struct concat_opened *at, int rc,
-		   struct err *e)
+/* checked - give a member back after an operation on it returned rc: if the member changed, its
+ * bytes are invalid. Returns rc; -errno if it changed, and then the concatenation is stale. */
+static int checked(struct concat *j, const struct taken *t, int rc, struct err *e)
 {
+	const char *name = concat_name(j->members[t->member].path);
 	struct err own = ERR_INIT;
 
-	if (source_check(at->source, &own) < 0) {
+	if (source_check(t->at->source, &own) < 0) {
 		if (own.code == -ESTALE)
 			atomic_store(&j->stale, true);
-		rc = err_set(e, own.code, "'%s': %s", concat_name(j->members[member].path),
-			     own.msg);
+		rc = err_set(e, own.code, "'%s': %s", name, own.msg);
 	} else if (rc < 0) {
-		rc = err_wrap(e, rc, "'%s'", concat_name(j->members[member].path));
+		rc = err_wrap(e, rc, "'%s'", name);
 	}
-	concat_give(j, member);
+	concat_give(j, t->member);
 	return rc;
 }
 
-static int checked(struct concat *j, const struct taken *t, int rc, struct err *e)
+/* take_chunk - the member that has a chunk of an aligned array; *ret_linear: which of its chunks it
+ * is. */
+static int take_chunk(struct concat *j, uint32_t array, uint64_t linear, struct taken *t,
+		      uint64_t *ret_linear, struct err *e)
 {
-	return concat_checked(j, t->member, t->at, rc, e);
+	struct concat_read_place p;
+	int rc;
+
+	find_place(j, array, linear, &p);
+	rc = concat_read_take(j, p.member, array, t, e);
+	if (rc == 0)
+		*ret_linear = ds_chunk_linear(t->a, p.coords);
+	return rc;
 }
 
 /* ---- locating ---- */
@@ -146,7 +151,7 @@ static int next_in_member(struct concat *j, uint32_t array, uint64_t from, uint6
 			  struct err *e)
 {
 	const struct ds_array *a = &j->base.ds.arrays[array];
-	uint64_t row = a->n_chunks / a->grid[0], local, found = 0, end;
+	uint64_t row = a->n_chunks / a->grid[0], found = 0, end;
 	struct concat_read_place p;
 	struct taken t;
 	int rc;
@@ -161,14 +166,9 @@ static int next_in_member(struct concat *j, uint32_t array, uint64_t from, uint6
 	rc = concat_read_take(j, p.member, array, &t, e);
 	if (rc < 0)
 		return rc;
-	local = from - p.first * row;
-	rc = source_next(t.at->source, t.array, local, &found, e);
-	if (rc == -ENOENT) {
-		*ret = end;
-		return checked(j, &t, 1, e);
-	}
-	*ret = found + p.first * row;
-	return checked(j, &t, rc, e);
+	rc = source_next(t.at->source, t.array, from - p.first * row, &found, e);
+	*ret = rc == -ENOENT ? end : found + p.first * row;
+	return checked(j, &t, rc == -ENOENT ? 1 : rc, e);
 }
 
 int concat_next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret, struct err *e)
@@ -213,19 +213,16 @@ int concat_read_stored(struct source *s, uint32_t array, uint64_t linear,
 {
 	struct concat *j = concat_of(s);
 	struct chunk_ref own = *ref;
-	struct concat_read_place p;
 	struct taken t;
 	int rc;
 
 	if (!j->arrays[array].joined)
 		return source_read_stored(j->first, array, linear, ref, off, out, len, e);
-	find_place(j, array, linear, &p);
-	rc = concat_read_take(j, p.member, array, &t, e);
+	rc = take_chunk(j, array, linear, &t, &linear, e);
 	if (rc < 0)
 		return rc;
 	own.blob &= ~CONCAT_BLOB_MEMBER;
-	rc = source_read_stored(t.at->source, t.array, ds_chunk_linear(t.a, p.coords), &own, off,
-				out, len, e);
+	rc = source_read_stored(t.at->source, t.array, linear, &own, off, out, len, e);
 	return checked(j, &t, rc, e);
 }
 
@@ -256,23 +253,12 @@ int concat_place(struct source *s, uint32_t array, uint64_t linear, const struct
 {
 	struct concat *j = concat_of(s);
 	struct chunk_ref own = *ref;
-	struct concat_read_place p = {.member = 0};
-	struct taken t;
-	int rc;
+	struct taken t = {.array = array};
+	int rc = j->arrays[array].joined ? take_chunk(j, array, linear, &t, &linear, e)
+					 : concat_take(j, 0, &t.at, e);
 
-	if (j->arrays[array].joined) {
-		find_place(j, array, linear, &p);
-		rc = concat_read_take(j, p.member, array, &t, e);
-		if (rc < 0)
-			return rc;
-		linear = ds_chunk_linear(t.a, p.coords);
-	} else {
-		rc = concat_take(j, 0, &t.at, e);
-		if (rc < 0)
-			return rc;
-		t.member = 0;
-		t.array = array;
-	}
+	if (rc < 0)
+		return rc;
 	own.blob &= ~CONCAT_BLOB_MEMBER;
 	rc = member_key(&j->members[t.member], &t, linear, &own, ret, e);
 	return checked(j, &t, rc, e);
@@ -384,15 +370,6 @@ static int put_member(struct pieces *x, const struct taken *t, struct err *e)
 	return 0;
 }
 
-/* fill_all - elements outside the shape, and those that no member has. */
-static void fill_all(const struct ds_array *a, uint8_t *out)
-{
-	size_t size = a->type.size, n = (size_t)(a->chunk_bytes / size);
-
-	for (size_t i = 0; i < n; i++)
-		memcpy(out + i * size, a->fill, size);
-}
-
 /* read_pieces - put what the members have of chunk `linear` into x->out. */
 static int read_pieces(struct pieces *x, uint64_t linear, struct err *e)
 {
@@ -426,7 +403,7 @@ static void read_values(const struct concat_array *x, const struct ds_array *a, 
 {
 	uint64_t at = linear * a->chunk[0], n = u64_min(a->chunk[0], a->shape[0] - at);
 
-	fill_all(a, out);
+	value_repeat(out, (size_t)a->chunk_bytes, a->fill, a->type.size);
 	memcpy(out, x->values + at * a->type.size, (size_t)n * a->type.size);
 }
 
@@ -443,7 +420,7 @@ int concat_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t
 		return 0;
 	}
 	x.elem = x.a->type.size;
-	fill_all(x.a, out);
+	value_repeat(out, len, x.a->fill, x.a->type.size);
 	return read_pieces(&x, linear, e);
 }
 

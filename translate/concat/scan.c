@@ -196,7 +196,7 @@ static int scan_source(struct concat *j, struct source *s, struct concat_member 
  * clock without a change of its id: information on it is not kept. */
 static bool is_young(const struct concat_id *id)
 {
-	return id->mtime_s + YOUNG_S >= clock_wall().tv_sec;
+	return (int64_t)id->v[ID_MTIME] + YOUNG_S >= clock_wall().tv_sec;
 }
 
 static int scan_member(struct concat *j, const struct source_options *opts,

@@ -9,11 +9,20 @@
 
 #define DEPTH_MAX 32 /* compounds within compounds */
 
-/* Attributes that say what numbers mean; all others are the first member's. */
-static const char *const telling[] = {"units",      "calendar",      "scale_factor",
-				      "add_offset", "_FillValue",    "missing_value",
-				      "_Unsigned",  "grid_mapping",  "flag_values",
-				      "flag_meanings"};
+const char *const concat_of_numbers[CONCAT_OF_NUMBERS] = {
+	"units",      "calendar",      "scale_factor", "add_offset",
+	"_FillValue", "missing_value", "_Unsigned",
+};
+
+/* Attributes that are part of a form; all others are the first member's. */
+enum { TELLING = CONCAT_OF_NUMBERS + 3 };
+
+static const char *telling(size_t i)
+{
+	static const char *const more[] = {"grid_mapping", "flag_values", "flag_meanings"};
+
+	return i < CONCAT_OF_NUMBERS ? concat_of_numbers[i] : more[i - CONCAT_OF_NUMBERS];
+}
 
 /* of_enum - attributes that only tell where they are what the type says. */
 static bool of_enum(const char *name)
@@ -64,15 +73,6 @@ static void signature_put_type(struct buf *b, const struct dtype *t, unsigned de
 		signature_put_type(b, t->base, depth + 1);
 }
 
-static void put_type_blob(struct buf *b, const struct dtype *t)
-{
-	struct buf own;
-
-	buf_init(&own, b->max);
-	signature_put_type(&own, t, 0);
-	put_buf(b, &own);
-}
-
 /* has_level - filters whose parameters only say how hard a writer tried: readers need none. */
 static bool has_level(uint32_t id)
 {
@@ -81,9 +81,8 @@ static bool has_level(uint32_t id)
 
 static void signature_put_chain(struct buf *b, const struct codec_chain *chain)
 {
-	struct buf own;
+	struct buf own = buf_of(b->max);
 
-	buf_init(&own, b->max);
 	for (uint32_t i = 0; i < chain->n; i++) {
 		buf_put_le32(&own, chain->specs[i].h5_id);
 		if (has_level(chain->specs[i].h5_id))
@@ -115,8 +114,8 @@ static void put_attr(struct buf *b, const struct ds_attr *a)
 
 static bool signature_tells(const struct ds_attr *a)
 {
-	for (size_t i = 0; i < ARRAY_LEN(telling); i++)
-		if (strcmp(a->name, telling[i]) == 0)
+	for (size_t i = 0; i < TELLING; i++)
+		if (strcmp(a->name, telling(i)) == 0)
 			return a->type.kind != DT_VLEN && a->type.kind != DT_COMPOUND &&
 			       (a->of_type || !of_enum(a->name));
 	return false;
@@ -165,15 +164,15 @@ static const struct ds_attr *signature_attr_of(const struct dataset *ds, uint32_
 /* signature_put_attrs - in one order, whatever order the file has. */
 static void signature_put_attrs(struct buf *b, const struct dataset *ds, uint32_t array)
 {
-	const struct ds_attr *t[ARRAY_LEN(telling)];
+	const struct ds_attr *t[TELLING];
 	uint32_t n = 0;
 
-	for (size_t k = 0; k < ARRAY_LEN(telling); k++) {
-		t[k] = signature_attr_of(ds, array, telling[k]);
+	for (size_t k = 0; k < TELLING; k++) {
+		t[k] = signature_attr_of(ds, array, telling(k));
 		n += t[k] != NULL;
 	}
 	buf_put_le32(b, n);
-	for (size_t k = 0; k < ARRAY_LEN(telling); k++)
+	for (size_t k = 0; k < TELLING; k++)
 		if (t[k])
 			put_attr(b, t[k]);
 }
@@ -205,11 +204,10 @@ uint32_t concat_describe(const struct dataset *ds, uint32_t array, const char *d
 {
 	const struct ds_array *a = &ds->arrays[array];
 	uint32_t axis = axis_of(ds, a, dim, ret_twice);
-	struct buf path;
+	struct buf path = buf_of(b->max), type = buf_of(b->max);
 
 	if (axis == CONCAT_NONE)
 		return axis;
-	buf_init(&path, b->max);
 	ds_array_path(ds, array, &path);
 	buf_putc(&path, '\0');
 	put_buf(b, &path);
@@ -226,7 +224,8 @@ uint32_t concat_describe(const struct dataset *ds, uint32_t array, const char *d
 		buf_put_le(b, a->chunk[d], 8);
 		concat_put_text(b, ds->dims[a->dims[d]].name);
 	}
-	put_type_blob(b, &a->type);
+	signature_put_type(&type, &a->type, 0);
+	put_buf(b, &type);
 	signature_put_chain(b, &a->chain);
 	if (dt_is_vlen(&a->type))
 		concat_put_blob(b, a->fill_text.s, a->fill_text.len);
@@ -349,7 +348,7 @@ static int get_attrs(struct arena *arena, struct slice *s, struct concat_form *f
 	int rc = 0;
 
 	f->n_attrs = rd_le32(s);
-	if (f->n_attrs > ARRAY_LEN(telling)) {
+	if (f->n_attrs > TELLING) {
 		s->bad = true;
 		f->n_attrs = 0;
 	}

@@ -32,18 +32,11 @@ static int copy_model(struct rechunk *r, struct err *e)
 {
 	const struct dataset *from = &r->inner->ds;
 	struct dataset *ds = &r->base.ds;
+	const struct arena own = ds->arena;
 
-	ds->format = from->format;
-	ds->st = from->st;
-	ds->n_groups = from->n_groups;
-	ds->n_arrays = from->n_arrays;
-	ds->n_dims = from->n_dims;
-	ds->n_notes = from->n_notes;
-	ds->notes = from->notes;
-	ds->groups = from->groups;
-	ds->dims = from->dims;
-	ds->lost = from->lost;
-	ds->n_unreadable = from->n_unreadable;
+	*ds = *from;
+	ds->arena = own;
+	ds->notes_room = 0; /* the list is the other one's */
 	ds->arrays = arena_copy(&ds->arena, from->arrays, ds->n_arrays * sizeof(*ds->arrays));
 	if (!ds->arrays && ds->n_arrays > 0)
 		return model_full(r, e);

@@ -414,9 +414,9 @@ static void fx_begin(struct fx *x)
 {
 	*x = (struct fx){.file = "/tmp/test_join.XXXXXX"};
 	x->members[0] = (struct concat_member){
-		.path = path_a, .id = {.ino = 1, .size = 5}, .coord_form = CONCAT_NONE};
+		.path = path_a, .id.v = {[ID_INO] = 1, [ID_SIZE] = 5}, .coord_form = CONCAT_NONE};
 	x->members[1] = (struct concat_member){
-		.path = path_b, .id = {.ino = 2, .size = 6}, .coord_form = CONCAT_NONE};
+		.path = path_b, .id.v = {[ID_INO] = 2, [ID_SIZE] = 6}, .coord_form = CONCAT_NONE};
 	x->j.members = x->members;
 	x->j.n_members = 2;
 	x->j.dim = dim_time;
@@ -473,7 +473,7 @@ static void test_index(void **state)
 	(void)close(fd);
 	fx_begin(&y);
 	y.j.opts.index_file = x.file;
-	y.members[0].id.size = 7; /* was changed */
+	y.members[0].id.v[ID_SIZE] = 7; /* was changed */
 	concat_index_load(&y.j);
 	assert_true(!y.members[0].known && y.members[1].known && y.j.index_dirty);
 	assert_int_equal(y.members[1].n_coord, 48);
