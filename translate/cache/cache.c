@@ -460,21 +460,25 @@ int cache_get(struct cache *c, uint32_t array, uint64_t linear, struct cache_ent
 	return rc;
 }
 
-bool cache_start(struct cache *c, uint32_t array, uint64_t linear, uint64_t bytes,
-		 struct cache_entry **ret)
+/* begin - begin a flight, unless the chunk is there. ahead: it counts as prefetched, with `bytes`
+ * bytes. */
+static bool begin(struct cache *c, uint32_t array, uint64_t linear, bool ahead, uint64_t bytes,
+		  struct cache_entry **ret)
 {
-	uint64_t hash = cache_hash_of(array, linear), ahead;
+	uint64_t hash = cache_hash_of(array, linear), all = 0;
 	struct cache_entry *x = entry_new(c, array, linear, hash);
-	bool mine;
+	bool mine = true;
 
 	if (!x)
 		return false;
 	(void)pthread_mutex_lock(&c->lock);
-	forget_locked(c);
-	mine = !ckd_add(&ahead, c->prefetch_bytes, bytes) && ahead <= c->budget / 2 &&
-	       !cache_find_locked(c, array, linear, hash) && insert_locked(c, x);
-	if (mine) {
-		c->prefetch_bytes = ahead;
+	if (ahead) {
+		forget_locked(c);
+		mine = !ckd_add(&all, c->prefetch_bytes, bytes) && all <= c->budget / 2;
+	}
+	mine = mine && !cache_find_locked(c, array, linear, hash) && insert_locked(c, x);
+	if (mine && ahead) {
+		c->prefetch_bytes = all;
 		x->ahead = bytes;
 		x->born = c->n_gets;
 		list_append(&c->unread, &x->unread);
@@ -487,22 +491,15 @@ bool cache_start(struct cache *c, uint32_t array, uint64_t linear, uint64_t byte
 	return mine;
 }
 
+bool cache_start(struct cache *c, uint32_t array, uint64_t linear, uint64_t bytes,
+		 struct cache_entry **ret)
+{
+	return begin(c, array, linear, true, bytes, ret);
+}
+
 bool cache_claim(struct cache *c, uint32_t array, uint64_t linear, struct cache_entry **ret)
 {
-	uint64_t hash = cache_hash_of(array, linear);
-	struct cache_entry *x = entry_new(c, array, linear, hash);
-	bool mine;
-
-	if (!x)
-		return false;
-	(void)pthread_mutex_lock(&c->lock);
-	mine = !cache_find_locked(c, array, linear, hash) && insert_locked(c, x);
-	(void)pthread_mutex_unlock(&c->lock);
-	if (mine)
-		*ret = x;
-	else
-		free(x);
-	return mine;
+	return begin(c, array, linear, false, 0, ret);
 }
 
 bool cache_has(struct cache *c, uint32_t array, uint64_t linear)

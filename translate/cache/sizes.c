@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/os/lock.h"
+
 #define BLOCK 256 /* chunks */
 #define WAYS 4    /* blocks of a set */
 
@@ -98,14 +100,10 @@ static struct sizes_block *sizes_make_locked(struct sizes *s, uint32_t array, ui
 uint64_t sizes_get(struct sizes *s, uint32_t array, uint64_t linear)
 {
 	const struct sizes_block *b;
-	uint64_t size = 0;
+	LOCK_SCOPE(&s->lock);
 
-	(void)pthread_mutex_lock(&s->lock);
 	b = sizes_find_locked(s, array, linear / BLOCK);
-	if (b)
-		size = b->v[linear % BLOCK];
-	(void)pthread_mutex_unlock(&s->lock);
-	return size;
+	return b ? b->v[linear % BLOCK] : 0;
 }
 
 void sizes_put(struct sizes *s, uint32_t array, uint64_t linear, uint64_t size)
@@ -114,11 +112,10 @@ void sizes_put(struct sizes *s, uint32_t array, uint64_t linear, uint64_t size)
 
 	if (size == 0 || size > UINT32_MAX)
 		return;
-	(void)pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
 	b = sizes_find_locked(s, array, linear / BLOCK);
 	if (!b)
 		b = sizes_make_locked(s, array, linear / BLOCK);
 	if (b)
 		b->v[linear % BLOCK] = (uint32_t)size;
-	(void)pthread_mutex_unlock(&s->lock);
 }

@@ -102,16 +102,25 @@ static void sane(struct store_stat *st)
 		st->size = 0;
 }
 
-int store_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
+/* stat_by - store_stat, by one of an implementation's functions. */
+static int stat_by(struct store *s,
+		   int (*stat)(struct store *s, const char *key, struct store_stat *ret,
+			       struct err *e),
+		   const char *key, struct store_stat *ret, struct err *e)
 {
 	int rc;
 
 	if (*key && !store_key_ok(key))
 		return contract_store_bad_key(key, e);
 	*ret = (struct store_stat){0};
-	rc = contract_store_answer(s, key, s->ops->stat(s, key, ret, e), e);
+	rc = contract_store_answer(s, key, stat(s, key, ret, e), e);
 	sane(ret);
 	return rc;
+}
+
+int store_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
+{
+	return stat_by(s, s->ops->stat, key, ret, e);
 }
 
 struct store_listing {
@@ -256,16 +265,7 @@ void store_want(struct store *s, const struct store_range *r, size_t n)
 
 int store_fresh(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
-	int rc;
-
-	if (!s->ops->fresh)
-		return store_stat(s, key, ret, e);
-	if (*key && !store_key_ok(key))
-		return contract_store_bad_key(key, e);
-	*ret = (struct store_stat){0};
-	rc = contract_store_answer(s, key, s->ops->fresh(s, key, ret, e), e);
-	sane(ret);
-	return rc;
+	return stat_by(s, s->ops->fresh ? s->ops->fresh : s->ops->stat, key, ret, e);
 }
 
 int store_where(struct store *s, const char *key, struct store_place *ret, struct err *e)

@@ -192,12 +192,11 @@ int push(const struct diff_job *job, struct diff_report *ret, struct err *e)
 		.was = job->was ? &job->was->ds : NULL,
 		.now = &job->now->ds,
 		.report = &report,
+		.bytes = buf_of(SIZE_MAX / 2),
+		.vlen = buf_of(SIZE_MAX / 2),
 	};
-	int rc;
+	int rc = push_all(&p, e);
 
-	buf_init(&p.bytes, SIZE_MAX / 2);
-	buf_init(&p.vlen, SIZE_MAX / 2);
-	rc = push_all(&p, e);
 	buf_release(&p.bytes);
 	buf_release(&p.vlen);
 	free(p.group_was);

@@ -294,8 +294,8 @@ static struct codec_quant quant(const struct diff *p, const struct ds_array *a,
 int diff_policy_new(struct diff *p, uint32_t array, struct sink_new *ret, struct err *e)
 {
 	const struct ds_array *a = &p->now->arrays[array];
+	auto_buf b = buf_of((size_t)1 << 20);
 	const char *path;
-	struct buf b;
 	int rc;
 
 	*ret = (struct sink_new){0};
@@ -303,12 +303,10 @@ int diff_policy_new(struct diff *p, uint32_t array, struct sink_new *ret, struct
 		ret->chain = a->chain;
 		return 0;
 	}
-	buf_init(&b, (size_t)1 << 20);
 	path = ds_array_path_text(p->now, array, &b);
 	rc = path ? policy_chunks(p, a, path, ret, e) : err_nomem(e);
 	rc = rc ? rc : policy_filters(p, a, path, ret, e);
 	if (rc == 0)
 		p->arrays[array].quant = quant(p, a, path);
-	buf_release(&b);
 	return rc;
 }

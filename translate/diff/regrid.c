@@ -7,6 +7,7 @@
 #include "translate/chunkio/fill_chunk.h"
 #include "translate/diff/diff_int.h"
 #include "translate/model/grid.h"
+#include "translate/model/value.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -148,16 +149,12 @@ static void regrid_forget(struct regrid *r)
 
 static void regrid_fill(struct regrid *r)
 {
-	const struct ds_array *a = r->a;
-	size_t size = a->type.size;
+	const size_t size = r->a->type.size;
 
-	if (r->vlen) {
-		for (uint64_t i = 0; i < r->n_elems; i++)
-			r->strings[i] = a->fill_text;
-		return;
-	}
-	for (uint64_t i = 0; i < r->n_elems; i++)
-		memcpy(r->out + i * size, a->fill, size);
+	for (uint64_t i = 0; r->vlen && i < r->n_elems; i++)
+		r->strings[i] = r->a->fill_text;
+	if (!r->vlen)
+		value_repeat(r->out, (size_t)r->n_elems * size, r->a->fill, size);
 }
 
 /* regrid_body - the elements without a fixed size, one after another. */

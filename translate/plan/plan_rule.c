@@ -48,16 +48,14 @@ static bool plan_rule_ruled(const struct plan_policy *policy)
 
 static const char *quant_name(enum codec_quant_mode mode)
 {
-	switch (mode) {
-	case CODEC_QUANT_BITGROOM:
-		return "bitgroom";
-	case CODEC_QUANT_GRANULARBR:
-		return "granularbr";
-	case CODEC_QUANT_BITROUND:
-		return "bitround";
-	default:
-		return "none";
-	}
+	static const char *const names[] = {
+		[CODEC_QUANT_NONE] = "none",
+		[CODEC_QUANT_BITGROOM] = "bitgroom",
+		[CODEC_QUANT_GRANULARBR] = "granularbr",
+		[CODEC_QUANT_BITROUND] = "bitround",
+	};
+
+	return names[mode];
 }
 
 /* plan_rule_number - the one value of an attribute, whatever numeric type it has. */
@@ -141,6 +139,13 @@ static uint32_t plan_rule_parameter(const struct codec_spec *s, uint32_t i, uint
 	return i < s->n_params ? s->params[i] : missing;
 }
 
+static bool same_params(const struct codec_spec *a, const struct codec_spec *b)
+{
+	return a->n_params == b->n_params &&
+	       (a->n_params == 0 ||
+		memcmp(a->params, b->params, a->n_params * sizeof(*a->params)) == 0);
+}
+
 /* plan_rule_alike - whether what one filter makes is what another would have made, but for how hard
  * it tried. Levels and sizes of blocks are in the stream, or tell a reader nothing. */
 static bool plan_rule_alike(const struct codec_spec *s, const struct codec_spec *want,
@@ -164,9 +169,7 @@ static bool plan_rule_alike(const struct codec_spec *s, const struct codec_spec 
 		return plan_rule_parameter(s, 5, 1) == plan_rule_parameter(want, 5, 1) &&
 		       plan_rule_parameter(s, 6, 0) == plan_rule_parameter(want, 6, 0);
 	default:
-		return s->n_params == want->n_params &&
-		       (s->n_params == 0 ||
-			memcmp(s->params, want->params, s->n_params * sizeof(*s->params)) == 0);
+		return same_params(s, want);
 	}
 }
 
@@ -422,9 +425,7 @@ bool plan_chain_equal(const struct codec_chain *a, const struct codec_chain *b)
 	for (uint32_t i = 0; i < a->n; i++) {
 		const struct codec_spec *x = &a->specs[i], *y = &b->specs[i];
 
-		if (x->h5_id != y->h5_id || x->n_params != y->n_params ||
-		    (x->n_params > 0 &&
-		     memcmp(x->params, y->params, x->n_params * sizeof(*x->params)) != 0))
+		if (x->h5_id != y->h5_id || !same_params(x, y))
 			return false;
 	}
 	return true;

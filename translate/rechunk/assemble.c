@@ -85,12 +85,6 @@ static void target_drop(struct pass *p, uint32_t i, const struct err *e)
 	p->live--;
 }
 
-static void targets_drop_all(struct pass *p, const struct err *e)
-{
-	for (uint32_t i = 0; i < p->run.n; i++)
-		target_drop(p, i, e);
-}
-
 /* begin_target - elements that no inner chunk has are the fill value. */
 static void begin_target(struct pass *p, uint32_t i, struct cache_entry *x, uint8_t *data)
 {
@@ -308,7 +302,8 @@ static void run_pass(struct pass *p)
 	/* elements of a file that was changed are neither good nor bad */
 	rc = rc ? rc : source_check(p->r->inner, &e);
 	if (rc < 0)
-		targets_drop_all(p, &e);
+		for (uint32_t i = 0; i < p->run.n; i++)
+			target_drop(p, i, &e);
 	free(p->room);
 }
 

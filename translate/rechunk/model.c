@@ -68,18 +68,14 @@ static bool array_lengths(const struct dataset *ds, const struct ds_array *a, co
 /* array_reason - why chunks are decoded, for `info`. NULL: memory is short. */
 static const char *array_reason(struct rechunk *r, const struct ds_array *in)
 {
-	const char *text;
-	struct buf b;
+	auto_buf b = buf_of(REASON_MAX);
 
-	buf_init(&b, REASON_MAX);
 	buf_puts(&b, "rechunk: assembled from chunks of ");
 	for (uint32_t d = 0; d < in->rank; d++)
 		buf_printf(&b, "%s%" PRIu64, d > 0 ? "x" : "", in->chunk[d]);
 	buf_putc(&b, '\0');
-	text = arena_strdup(&r->base.ds.arena,
+	return arena_strdup(&r->base.ds.arena,
 			    buf_ok(&b) ? (const char *)b.data : "rechunk: assembled");
-	buf_release(&b);
-	return text;
 }
 
 /* array_change - give an array other chunks. */
@@ -147,38 +143,32 @@ static int array_decide(struct rechunk *r, uint32_t array, const char *path,
 static int note_slow(struct rechunk *r, const struct slowest *x, struct err *e)
 {
 	const struct ds_array *a = &r->base.ds.arrays[x->array];
-	struct buf path, others;
+	auto_buf path = buf_of(PATH_MAX_BYTES), others = buf_of(REASON_MAX);
 	const char *text;
-	int rc;
 
 	if (x->passes < 2)
 		return 0;
-	buf_init(&path, PATH_MAX_BYTES);
-	buf_init(&others, REASON_MAX);
 	text = ds_array_path_text(&r->base.ds, x->array, &path);
 	if (x->others > 0)
 		buf_printf(&others, " (fewer times for %" PRIu32 " other variables)",
 			   x->others);
-	rc = ds_note_append(&r->base.ds, e,
+	return ds_note_append(&r->base.ds, e,
 			    "rechunk: a complete read of '%.160s' decodes each chunk of the "
 			    "source %" PRIu64 " times%.*s: with memory=%" PRIu64
 			    "M it does so once",
 			    text ? text : a->name, x->passes, (int)others.len,
 			    others.len > 0 ? (const char *)others.data : "",
 			    x->band / MIB * RECHUNK_RUN_PART + RECHUNK_RUN_PART);
-	buf_release(&path);
-	buf_release(&others);
-	return rc;
+
 }
 
 int rechunk_model(struct rechunk *r, const struct rechunk_options *opts, struct err *e)
 {
 	struct dataset *ds = &r->base.ds;
 	struct slowest slow = {.passes = 0};
-	struct buf path;
+	auto_buf path = buf_of(PATH_MAX_BYTES);
 	int rc = copy_model(r, e), n = 0;
 
-	buf_init(&path, PATH_MAX_BYTES);
 	for (uint32_t i = 0; i < ds->n_arrays && rc >= 0; i++) {
 		const char *text = ds_array_path_text(ds, i, &path);
 		uint64_t passes, band;
@@ -194,7 +184,6 @@ int rechunk_model(struct rechunk *r, const struct rechunk_options *opts, struct 
 		if (passes > slow.passes)
 			slow = (struct slowest){i, passes, band, slow.others};
 	}
-	buf_release(&path);
 	slow.others -= slow.passes > 1;
 	if (rc >= 0)
 		rc = note_slow(r, &slow, e);

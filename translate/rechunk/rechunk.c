@@ -142,11 +142,7 @@ int rechunk_open(struct source *inner, const struct rechunk_options *opts, struc
 
 const struct source *rechunk_inner(const struct source *s)
 {
-	if (s->ops != &rechunk_source_ops)
-		return s;
-	return ((const struct rechunk *)(const void *)((const char *)s -
-						       offsetof(struct rechunk, base)))
-		->inner;
+	return s->ops == &rechunk_source_ops ? rechunk_of((struct source *)(uintptr_t)s)->inner : s;
 }
 
 /* ---- operations that are the inner source's ---- */
