@@ -11,13 +11,14 @@
 #include <zstd_errors.h>
 
 #include "base/core/cursor.h"
+#include "base/core/endian.h"
 
 /* pages_page - a page's header. */
 struct pages_page {
-	int type, encoding, levels;
+	int64_t type, encoding, levels;
 	uint64_t size, stored, values;
 	uint64_t def_len, rep_len; /* version 2 */
-	bool as_is;                /* version 2: not compressed */
+	int64_t compressed;        /* version 2; 0: not compressed */
 };
 
 /* pages - state of reading the pages of a column. */
@@ -28,9 +29,7 @@ struct pages {
 	uint64_t *budget;
 	uint8_t *body; /* of a page, when it was compressed; owned */
 	uint64_t n_dict;
-	size_t *dict_at;    /* owned; in col->bytes */
-	uint32_t *dict_len; /* owned */
-	int64_t *dict_int;  /* owned */
+	struct pq_column dict; /* n_dict values; strings are in col->bytes */
 };
 
 static int pages_damaged(const char *what, struct err *e)
@@ -49,17 +48,6 @@ static int spend(uint64_t *budget, uint64_t n, struct err *e)
 
 /* ---- the hybrid of runs and packed values ---- */
 
-static size_t hybrid_header(const uint8_t *p, size_t len, uint64_t *ret)
-{
-	*ret = 0;
-	for (size_t i = 0; i < len && i < 9; i++) {
-		*ret |= (uint64_t)(p[i] & 0x7f) << 7 * i;
-		if (!(p[i] & 0x80))
-			return i + 1;
-	}
-	return 0;
-}
-
 static void pages_unpack(const uint8_t *p, size_t len, uint32_t width, uint32_t *out,
 			 uint64_t n)
 {
@@ -77,16 +65,16 @@ static void pages_unpack(const uint8_t *p, size_t len, uint32_t width, uint32_t 
 size_t rle_bitpacked_hybrid(const uint8_t *p, size_t len, uint32_t width, uint32_t *out,
 			    uint64_t n)
 {
-	size_t at = 0, value_bytes = (width + 7) / 8;
+	struct thrift_reader t = {.p = p, .end = p + len};
+	const size_t value_bytes = (width + 7) / 8;
+	uint64_t some;
 
 	if (width > 32)
 		return SIZE_MAX;
-	for (uint64_t done = 0; done < n;) {
-		uint64_t head, some;
-		size_t took = hybrid_header(p + at, len - at, &head);
+	for (uint64_t done = 0; done < n; done += some) {
+		const uint64_t head = thrift_read_varint(&t), left = (uint64_t)(t.end - t.p);
 
-		at += took;
-		if (took == 0 || head >> 1 == 0)
+		if (t.bad || head >> 1 == 0)
 			return SIZE_MAX;
 		if (head & 1) {
 			/* groups of eight; writers omit bytes after the last value */
@@ -95,91 +83,55 @@ size_t rle_bitpacked_hybrid(const uint8_t *p, size_t len, uint32_t width, uint32
 			if (groups > UINT64_MAX / 64)
 				return SIZE_MAX;
 			some = u64_min(groups * 8, n - done);
-			bytes = u64_min(groups * width, len - at);
+			bytes = u64_min(groups * width, left);
 			if (bytes < (some * width + 7) / 8)
 				return SIZE_MAX;
-			pages_unpack(p + at, (size_t)bytes, width, out + done, some);
-			at += (size_t)bytes;
+			pages_unpack(t.p, (size_t)bytes, width, out + done, some);
+			t.p += bytes;
 		} else {
-			uint32_t v = 0;
+			uint64_t v = left < value_bytes ? UINT64_MAX : get_le(t.p, value_bytes);
 
-			if (len - at < value_bytes)
+			if (v >> width != 0) /* truncated, or more bits than values need */
 				return SIZE_MAX;
-			for (size_t k = 0; k < value_bytes; k++)
-				v |= (uint32_t)p[at + k] << 8 * k;
-			at += value_bytes;
-			if (width < 32 && v >> width != 0) /* more bits than values need */
-				return SIZE_MAX;
+			t.p += value_bytes;
 			some = u64_min(head >> 1, n - done);
 			for (uint64_t i = 0; i < some; i++)
-				out[done + i] = v;
+				out[done + i] = (uint32_t)v;
 		}
-		done += some;
 	}
-	return at;
+	return (size_t)(t.p - p);
 }
 
 /* ---- page headers ---- */
 
-static uint64_t natural(struct thrift_reader *t)
-{
-	int64_t v = thrift_read_int(t);
-
-	t->bad = t->bad || v < 0;
-	return v < 0 ? 0 : (uint64_t)v;
-}
-
-static void read_inner(struct thrift_reader *t, struct pages_page *g, int kind)
-{
-	int16_t outer = thrift_read_begin(t), id;
-	int type;
-
-	while ((type = thrift_read_field(t, &id)) != THRIFT_STOP) {
-		bool is_int = type == THRIFT_I32;
-		bool v2 = kind == PQ_DATA_PAGE_2;
-
-		if (id == 1 && is_int)
-			g->values = natural(t);
-		else if (id == (v2 ? 4 : 2) && is_int)
-			g->encoding = (int)thrift_read_int(t);
-		else if (kind == PQ_DATA_PAGE && id == 3 && is_int)
-			g->levels = (int)thrift_read_int(t);
-		else if (v2 && id == 5 && is_int)
-			g->def_len = natural(t);
-		else if (v2 && id == 6 && is_int)
-			g->rep_len = natural(t);
-		else if (v2 && id == 7)
-			g->as_is = type == THRIFT_FALSE;
-		else
-			thrift_read_skip(t, type);
-	}
-	thrift_read_end(t, outer);
-}
-
 static int pages_read_header(struct thrift_reader *t, struct pages_page *g, struct err *e)
 {
-	int16_t id;
-	int type;
+	struct thrift_reader data = {.bad = true}, dict = data, data_2 = data, *inner = t;
+	const struct thrift_field of_page[] = {
+		{1, .n = &g->type},
+		{2, .u = &g->size},
+		{3, .u = &g->stored},
+		{5, .at = &data, .type = THRIFT_STRUCT},
+		{7, .at = &dict, .type = THRIFT_STRUCT},
+		{8, .at = &data_2, .type = THRIFT_STRUCT},
+	};
+	const struct thrift_field of_data[] = {
+		{1, .u = &g->values}, {2, .n = &g->encoding}, {3, .n = &g->levels}};
+	const struct thrift_field of_data_2[] = {{1, .u = &g->values},
+						 {4, .n = &g->encoding},
+						 {5, .u = &g->def_len},
+						 {6, .u = &g->rep_len},
+						 {7, .n = &g->compressed}};
 
-	*g = (struct pages_page){.type = -1, .encoding = -1, .levels = PQ_RLE};
-	t->last = 0;
-	while ((type = thrift_read_field(t, &id)) != THRIFT_STOP) {
-		if (id == 1 && type == THRIFT_I32)
-			g->type = (int)thrift_read_int(t);
-		else if (id == 2 && type == THRIFT_I32)
-			g->size = natural(t);
-		else if (id == 3 && type == THRIFT_I32)
-			g->stored = natural(t);
-		else if (id == 5 && type == THRIFT_STRUCT)
-			read_inner(t, g, PQ_DATA_PAGE);
-		else if (id == 7 && type == THRIFT_STRUCT)
-			read_inner(t, g, PQ_DICTIONARY_PAGE);
-		else if (id == 8 && type == THRIFT_STRUCT)
-			read_inner(t, g, PQ_DATA_PAGE_2);
-		else
-			thrift_read_skip(t, type);
-	}
-	if (t->bad || g->stored > (uint64_t)(t->end - t->p))
+	*g = (struct pages_page){
+		.type = -1, .encoding = -1, .levels = PQ_RLE, .compressed = true};
+	thrift_read_struct(t, of_page, ARRAY_LEN(of_page));
+	if (g->type == PQ_DATA_PAGE_2)
+		thrift_read_struct(inner = &data_2, of_data_2, ARRAY_LEN(of_data_2));
+	else if (g->type == PQ_DATA_PAGE || g->type == PQ_DICTIONARY_PAGE)
+		thrift_read_struct(inner = g->type == PQ_DATA_PAGE ? &data : &dict, of_data,
+				   ARRAY_LEN(of_data));
+	if (t->bad || inner->bad || g->stored > (uint64_t)(t->end - t->p))
 		return pages_damaged("the header of a page is damaged", e);
 	return 0;
 }
@@ -241,13 +193,6 @@ static int pages_inflate(struct pages *p, const uint8_t *in, size_t n_in, uint64
 
 /* ---- values ---- */
 
-/* pages_plain_bytes - the next BYTE_ARRAY value in PLAIN. */
-static const uint8_t *pages_plain_bytes(struct slice *s, uint32_t *ret_len)
-{
-	*ret_len = rd_le32(s);
-	return rd_bytes(s, *ret_len);
-}
-
 static int keep_bytes(struct pages *p, const uint8_t *from, uint32_t len, size_t *ret_at,
 		      struct err *e)
 {
@@ -261,69 +206,56 @@ static int keep_bytes(struct pages *p, const uint8_t *from, uint32_t len, size_t
 	return buf_ok(&p->col->bytes) ? 0 : err_nomem(e);
 }
 
-static int64_t plain_int(struct slice *s, int type)
+/* pages_put_plain - n values of a column from row `from` on, without those that are null.
+ * truncated: the error if s ends before. */
+static int pages_put_plain(struct pages *p, struct pq_column *to, uint64_t from, uint64_t n,
+			   struct slice *s, const char *truncated, struct err *e)
 {
-	if (type == PQ_INT32)
-		return (int32_t)rd_le32(s);
-	return (int64_t)rd_le64(s);
+	const bool bytes = p->c->type == PQ_BYTES;
+	int rc = 0;
+
+	for (uint64_t i = from; rc == 0 && i < from + n; i++) {
+		const uint8_t *b = NULL;
+
+		if (to->nulls && to->nulls[i])
+			continue;
+		if (bytes) {
+			to->len[i] = rd_le32(s);
+			b = rd_bytes(s, to->len[i]);
+		} else {
+			to->ints[i] = p->c->type == PQ_INT32 ? (int32_t)rd_le32(s)
+							     : (int64_t)rd_le64(s);
+		}
+		if (!slice_ok(s))
+			return pages_damaged(truncated, e);
+		if (bytes)
+			rc = keep_bytes(p, b, to->len[i], &to->at[i], e);
+	}
+	return rc;
 }
 
 static int read_dictionary(struct pages *p, const struct pages_page *g, struct slice *s,
 			   struct err *e)
 {
-	int rc = 0;
+	static const char truncated[] = "a dictionary page is truncated";
+	const size_t n = (size_t)g->values;
+	int rc;
 
-	if (p->dict_at || p->dict_int ||
-	    (g->encoding != PQ_PLAIN && g->encoding != PQ_PLAIN_DICTIONARY))
+	if (p->dict.at || (g->encoding != PQ_PLAIN && g->encoding != PQ_PLAIN_DICTIONARY))
 		return pages_damaged("a dictionary page is not valid", e);
 	/* every entry takes four bytes at least */
 	if (g->values > s->len / 4)
-		return pages_damaged("a dictionary page is truncated", e);
+		return pages_damaged(truncated, e);
 	rc = spend(p->budget, g->values * 16, e);
 	if (rc)
 		return rc;
 	p->n_dict = g->values;
-	p->dict_at = alloc_array((size_t)g->values, sizeof(*p->dict_at));
-	p->dict_len = alloc_array((size_t)g->values, sizeof(*p->dict_len));
-	p->dict_int = alloc_array((size_t)g->values, sizeof(*p->dict_int));
-	if (!p->dict_at || !p->dict_len || !p->dict_int)
+	p->dict.at = alloc_array(n, sizeof(*p->dict.at));
+	p->dict.len = alloc_array(n, sizeof(*p->dict.len));
+	p->dict.ints = alloc_array(n, sizeof(*p->dict.ints));
+	if (!p->dict.at || !p->dict.len || !p->dict.ints)
 		return err_nomem(e);
-	for (uint64_t i = 0; rc == 0 && i < g->values; i++) {
-		const uint8_t *b = NULL;
-
-		if (p->c->type == PQ_BYTES)
-			b = pages_plain_bytes(s, &p->dict_len[i]);
-		else
-			p->dict_int[i] = plain_int(s, p->c->type);
-		if (!slice_ok(s))
-			return pages_damaged("a dictionary page is truncated", e);
-		if (b)
-			rc = keep_bytes(p, b, p->dict_len[i], &p->dict_at[i], e);
-	}
-	return rc;
-}
-
-/* pages_put_plain - values of rows that are not null. */
-static int pages_put_plain(struct pages *p, uint64_t n, struct slice *s, struct err *e)
-{
-	struct pq_column *col = p->col;
-	int rc = 0;
-
-	for (uint64_t i = p->row; rc == 0 && i < p->row + n; i++) {
-		const uint8_t *b = NULL;
-
-		if (col->nulls && col->nulls[i])
-			continue;
-		if (p->c->type == PQ_BYTES)
-			b = pages_plain_bytes(s, &col->len[i]);
-		else
-			col->ints[i] = plain_int(s, p->c->type);
-		if (!slice_ok(s))
-			return pages_damaged("a page is truncated", e);
-		if (b)
-			rc = keep_bytes(p, b, col->len[i], &col->at[i], e);
-	}
-	return rc;
+	return pages_put_plain(p, &p->dict, 0, g->values, s, truncated, e);
 }
 
 static int put_indexed(struct pages *p, uint64_t n, uint64_t present, struct slice *s,
@@ -339,7 +271,7 @@ static int put_indexed(struct pages *p, uint64_t n, uint64_t present, struct sli
 	index = alloc_array((size_t)present, sizeof(*index));
 	if (!index)
 		return err_nomem(e);
-	if (!slice_ok(s) || !p->dict_at ||
+	if (!slice_ok(s) || !p->dict.at ||
 	    rle_bitpacked_hybrid(s->p, s->len, width, index, present) == SIZE_MAX)
 		return pages_damaged("a page is truncated", e);
 	for (uint64_t i = p->row; i < p->row + n; i++) {
@@ -348,34 +280,32 @@ static int put_indexed(struct pages *p, uint64_t n, uint64_t present, struct sli
 		if (index[k] >= p->n_dict)
 			return pages_damaged("a value is not in the dictionary", e);
 		if (p->c->type == PQ_BYTES) {
-			col->at[i] = p->dict_at[index[k]];
-			col->len[i] = p->dict_len[index[k]];
+			col->at[i] = p->dict.at[index[k]];
+			col->len[i] = p->dict.len[index[k]];
 		} else {
-			col->ints[i] = p->dict_int[index[k]];
+			col->ints[i] = p->dict.ints[index[k]];
 		}
 		k++;
 	}
 	return 0;
 }
 
-#define STARVED (UINT64_MAX - 1)
-
-/* put_nulls - set the null flags of n rows; returns the number of other rows, UINT64_MAX: damaged,
- * STARVED: out of memory. */
-static uint64_t put_nulls(struct pages *p, uint64_t n, const uint8_t *levels, size_t len)
+/* put_nulls - set the null flags of n rows; *ret: number of the others. */
+static int put_nulls(struct pages *p, uint64_t n, const uint8_t *levels, size_t len,
+		     uint64_t *ret, struct err *e)
 {
 	auto_free uint32_t *def = alloc_array((size_t)n, sizeof(*def));
-	uint64_t present = 0;
 
 	if (!def)
-		return STARVED;
-	if (rle_bitpacked_hybrid(levels, len, 1, def, n) == SIZE_MAX)
-		return UINT64_MAX;
+		return err_nomem(e);
+	if (!levels || rle_bitpacked_hybrid(levels, len, 1, def, n) == SIZE_MAX)
+		return pages_damaged("the levels of a page are damaged", e);
+	*ret = 0;
 	for (uint64_t i = 0; i < n; i++) {
 		p->col->nulls[p->row + i] = def[i] == 0;
-		present += def[i] != 0;
+		*ret += def[i] != 0;
 	}
-	return present;
+	return 0;
 }
 
 static int pages_put_values(struct pages *p, const struct pages_page *g, uint64_t present,
@@ -385,41 +315,36 @@ static int pages_put_values(struct pages *p, const struct pages_page *g, uint64_
 
 	switch (g->encoding) {
 	case PQ_PLAIN:
-		rc = pages_put_plain(p, g->values, s, e);
+		rc = pages_put_plain(p, p->col, p->row, g->values, s, "a page is truncated", e);
 		break;
 	case PQ_PLAIN_DICTIONARY:
 	case PQ_RLE_DICTIONARY:
 		rc = put_indexed(p, g->values, present, s, e);
 		break;
 	default:
-		return err_set(e, -EOPNOTSUPP, "Parquet: encoding %d is not supported",
+		return err_set(e, -EOPNOTSUPP, "Parquet: encoding %" PRId64 " is not supported",
 			       g->encoding);
 	}
 	p->row += g->values;
 	return rc;
 }
 
-static int data_page(struct pages *p, const struct pages_page *g, const uint8_t *body,
-		     size_t len, struct err *e)
+static int data_page(struct pages *p, const struct pages_page *g, struct slice s, struct err *e)
 {
-	struct slice s = slice_of(body, len);
 	uint64_t present = g->values;
+	int rc = 0;
 
 	if (p->c->optional && p->col->nulls && g->values > 0) {
-		uint32_t n = rd_le32(&s);
+		const uint32_t n = rd_le32(&s);
 		const uint8_t *levels = rd_bytes(&s, n);
 
 		if (g->levels != PQ_RLE)
 			return err_set(e, -EOPNOTSUPP,
-				       "Parquet: levels in encoding %d are not supported",
+				       "Parquet: levels in encoding %" PRId64 " are not supported",
 				       g->levels);
-		present = levels ? put_nulls(p, g->values, levels, n) : UINT64_MAX;
+		rc = put_nulls(p, g->values, levels, n, &present, e);
 	}
-	if (present == STARVED)
-		return err_nomem(e);
-	if (present == UINT64_MAX)
-		return pages_damaged("the levels of a page are damaged", e);
-	return pages_put_values(p, g, present, &s, e);
+	return rc ? rc : pages_put_values(p, g, present, &s, e);
 }
 
 static int data_page_2(struct pages *p, const struct pages_page *g, const uint8_t *body,
@@ -433,13 +358,11 @@ static int data_page_2(struct pages *p, const struct pages_page *g, const uint8_
 	    lead > g->size)
 		return pages_damaged("the header of a page is damaged", e);
 	if (p->c->optional && p->col->nulls && g->values > 0)
-		present = put_nulls(p, g->values, body, (size_t)g->def_len);
-	if (present == STARVED)
-		return err_nomem(e);
-	if (present == UINT64_MAX)
-		return pages_damaged("the levels of a page are damaged", e);
+		rc = put_nulls(p, g->values, body, (size_t)g->def_len, &present, e);
+	if (rc)
+		return rc;
 	s = slice_of(body + lead, (size_t)(g->stored - lead));
-	if (!g->as_is && p->c->codec != PQ_AS_IS && g->size > lead) {
+	if (g->compressed && p->c->codec != PQ_AS_IS && g->size > lead) {
 		rc = pages_inflate(p, s.p, s.len, g->size - lead, e);
 		s = slice_of(p->body, (size_t)(g->size - lead));
 	}
@@ -449,9 +372,8 @@ static int data_page_2(struct pages *p, const struct pages_page *g, const uint8_
 static int pages_one_page(struct pages *p, const struct pages_page *g, const uint8_t *body,
 			  struct err *e)
 {
-	size_t len = (size_t)g->stored;
-	struct slice s;
-	int rc;
+	struct slice s = slice_of(body, (size_t)g->stored);
+	int rc = 0;
 
 	if (g->type != PQ_DICTIONARY_PAGE && g->values > p->end - p->row)
 		return pages_damaged("a column has more values than its row group has rows", e);
@@ -460,16 +382,12 @@ static int pages_one_page(struct pages *p, const struct pages_page *g, const uin
 	if (g->type != PQ_DATA_PAGE && g->type != PQ_DICTIONARY_PAGE)
 		return 0; /* an index: not needed */
 	if (p->c->codec != PQ_AS_IS) {
-		rc = pages_inflate(p, body, len, g->size, e);
-		if (rc)
-			return rc;
-		body = p->body;
-		len = (size_t)g->size;
+		rc = pages_inflate(p, s.p, s.len, g->size, e);
+		s = slice_of(p->body, (size_t)g->size);
 	}
-	if (g->type == PQ_DATA_PAGE)
-		return data_page(p, g, body, len, e);
-	s = slice_of(body, len);
-	return read_dictionary(p, g, &s, e);
+	if (rc == 0)
+		rc = g->type == PQ_DATA_PAGE ? data_page(p, g, s, e) : read_dictionary(p, g, &s, e);
+	return rc;
 }
 
 int pq_chunk_read(const struct pq_chunk *c, struct pq_column *col, uint64_t first,
@@ -482,18 +400,16 @@ int pq_chunk_read(const struct pq_chunk *c, struct pq_column *col, uint64_t firs
 	int rc = 0;
 
 	while (rc == 0 && p.row < p.end) {
-		if (t.p == t.end)
-			rc = pages_damaged("a column is truncated", e);
-		if (rc == 0)
-			rc = pages_read_header(&t, &g, e);
+		rc = t.p == t.end ? pages_damaged("a column is truncated", e)
+				  : pages_read_header(&t, &g, e);
 		if (rc == 0)
 			rc = pages_one_page(&p, &g, t.p, e);
 		if (rc == 0)
 			t.p += g.stored;
 	}
 	free(p.body);
-	free(p.dict_at);
-	free(p.dict_len);
-	free(p.dict_int);
+	free(p.dict.at);
+	free(p.dict.len);
+	free(p.dict.ints);
 	return rc;
 }

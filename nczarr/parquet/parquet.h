@@ -28,26 +28,30 @@ struct thrift_reader {
 	bool bad;
 };
 
-/* thrift_read_field - type of the next field of a struct, THRIFT_STOP at the end. */
-int thrift_read_field(struct thrift_reader *t, int16_t *ret_id);
-/* thrift_read_int - value of a field (or list element) of type I16, I32 or I64. */
-int64_t thrift_read_int(struct thrift_reader *t);
+/* thrift_field - a field of a struct to read. One of n, u and at is set. */
+struct thrift_field {
+	int16_t id;
+	int64_t *n;   /* gets its number, or 1 or 0 for a truth value */
+	uint64_t *u;  /* the same; a negative number is an error */
+	struct thrift_reader *at; /* gets its position, if it is of this type */
+	int type;
+};
+
+/* thrift_read_struct - read n fields of a struct, and skip the others. */
+void thrift_read_struct(struct thrift_reader *t, const struct thrift_field *fields, size_t n);
+/* thrift_read_varint - an unsigned number of at most 64 bits. */
+uint64_t thrift_read_varint(struct thrift_reader *t);
 /* thrift_read_bytes - value of BINARY; borrowed. */
 const uint8_t *thrift_read_bytes(struct thrift_reader *t, size_t *ret_len);
 /* thrift_read_list - number of elements of a list; *ret_type: their type. */
 uint32_t thrift_read_list(struct thrift_reader *t, int *ret_type);
-/* thrift_read_begin, thrift_read_end - around a nested struct. begin returns the argument of
- * end. */
-int16_t thrift_read_begin(struct thrift_reader *t);
-void thrift_read_end(struct thrift_reader *t, int16_t outer);
-/* thrift_read_skip - skip a value of a type. */
-void thrift_read_skip(struct thrift_reader *t, int type);
 
 /* thrift_writer - writes to a buffer. */
 struct thrift_writer {
 	struct buf *out;
 	int16_t last;
 };
+void thrift_put_varint(struct buf *out, uint64_t v);
 void thrift_write_int(struct thrift_writer *t, int16_t id, int type, int64_t v);
 void thrift_write_text(struct thrift_writer *t, int16_t id, const char *text);
 void thrift_write_list(struct thrift_writer *t, int16_t id, int type, uint32_t n);
@@ -140,6 +144,9 @@ int pq_writer_flush(struct pq_writer *w, int fd, struct err *e) NZ_MUST_USE;
 /* pq_writer_end - write the rest and the footer; after that the writer is empty and starts another
  * file. */
 int pq_writer_end(struct pq_writer *w, int fd, struct err *e) NZ_MUST_USE;
+
+/* pq_write - write all bytes to a file or a pipe. */
+int pq_write(int fd, const uint8_t *p, size_t n, struct err *e) NZ_MUST_USE;
 
 /* pq_mark - a state of the writer between two row groups, after pq_writer_flush. */
 struct pq_mark {

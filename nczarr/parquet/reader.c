@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/core/cursor.h"
+#include "base/core/endian.h"
 #include "base/core/str.h"
 #include "nczarr/parquet/parquet_int.h"
 
@@ -29,9 +29,12 @@ static int parquet_reader_damaged(const char *what, struct err *e)
 	return err_set(e, -EBADMSG, "Parquet: %s", what);
 }
 
-static size_t parquet_reader_find(const struct parquet_reader_file *f, const uint8_t *name,
-				  size_t n)
+/* parquet_reader_find - the wanted column whose name is read. */
+static size_t parquet_reader_find(const struct parquet_reader_file *f, struct thrift_reader *t)
 {
+	size_t n;
+	const uint8_t *name = thrift_read_bytes(t, &n);
+
 	for (size_t i = 0; i < f->n_want; i++)
 		if (name && str_is(f->want[i].name, (const char *)name, n))
 			return i;
@@ -43,28 +46,19 @@ static size_t parquet_reader_find(const struct parquet_reader_file *f, const uin
 static int schema_element(struct parquet_reader_file *f, struct thrift_reader *t, bool root,
 			  struct err *e)
 {
-	int16_t outer = thrift_read_begin(t), id;
-	const uint8_t *name = NULL;
 	int64_t children = 0, repetition = PQ_REQUIRED;
-	size_t n = 0, i;
-	int type;
+	struct thrift_reader name = {.bad = true};
+	const struct thrift_field fields[] = {{3, .n = &repetition},
+					      {4, .at = &name, .type = THRIFT_BINARY},
+					      {5, .n = &children}};
+	size_t i;
 
-	while ((type = thrift_read_field(t, &id)) != THRIFT_STOP) {
-		if (id == 3 && type == THRIFT_I32)
-			repetition = thrift_read_int(t);
-		else if (id == 4 && type == THRIFT_BINARY)
-			name = thrift_read_bytes(t, &n);
-		else if (id == 5 && type == THRIFT_I32)
-			children = thrift_read_int(t);
-		else
-			thrift_read_skip(t, type);
-	}
-	thrift_read_end(t, outer);
+	thrift_read_struct(t, fields, ARRAY_LEN(fields));
 	if (root)
 		return 0;
 	if (children > 0)
 		return err_set(e, -EOPNOTSUPP, "Parquet: nested columns are not supported");
-	i = parquet_reader_find(f, name, n);
+	i = parquet_reader_find(f, &name);
 	if (i == f->n_want)
 		return 0;
 	if (repetition != PQ_REQUIRED && repetition != PQ_OPTIONAL)
@@ -132,40 +126,6 @@ struct meta {
 	int64_t type, codec, values, stored, data, dict;
 };
 
-static void column_path(struct parquet_reader_file *f, struct thrift_reader *t, struct meta *m)
-{
-	int type;
-	uint32_t n = thrift_read_list(t, &type);
-
-	for (uint32_t k = 0; k < n; k++) {
-		size_t len = 0;
-		const uint8_t *name = type == THRIFT_BINARY ? thrift_read_bytes(t, &len) : NULL;
-
-		m->i = n == 1 ? parquet_reader_find(f, name, len) : f->n_want;
-		t->bad = t->bad || type != THRIFT_BINARY;
-	}
-}
-
-static void column_meta(struct parquet_reader_file *f, struct thrift_reader *t, struct meta *m)
-{
-	int16_t outer = thrift_read_begin(t), id;
-	int type;
-
-	while ((type = thrift_read_field(t, &id)) != THRIFT_STOP) {
-		int64_t *const to[] = {[1] = &m->type,   [4] = &m->codec, [5] = &m->values,
-				       [7] = &m->stored, [9] = &m->data,  [11] = &m->dict};
-
-		if (id == 3 && type == THRIFT_LIST)
-			column_path(f, t, m);
-		else if (id > 0 && (size_t)id < ARRAY_LEN(to) && to[id] &&
-			 (type == THRIFT_I32 || type == THRIFT_I64))
-			*to[id] = thrift_read_int(t);
-		else
-			thrift_read_skip(t, type);
-	}
-	thrift_read_end(t, outer);
-}
-
 static int read_column(struct parquet_reader_file *f, const struct meta *m, uint64_t rows,
 		       struct err *e)
 {
@@ -198,28 +158,31 @@ static int read_column(struct parquet_reader_file *f, const struct meta *m, uint
 static int column(struct parquet_reader_file *f, struct thrift_reader *t, uint64_t rows,
 		  struct err *e)
 {
-	int16_t outer = thrift_read_begin(t), id;
+	struct thrift_reader file = {.bad = true}, meta = file, path = file;
+	const struct thrift_field fields[] = {{1, .at = &file, .type = THRIFT_BINARY},
+					      {3, .at = &meta, .type = THRIFT_STRUCT}};
 	struct meta m = {.i = f->n_want};
+	const struct thrift_field of_meta[] = {{1, .n = &m.type},
+					       {3, .at = &path, .type = THRIFT_LIST},
+					       {4, .n = &m.codec},
+					       {5, .n = &m.values},
+					       {7, .n = &m.stored},
+					       {9, .n = &m.data},
+					       {11, .n = &m.dict}};
+	size_t n;
 	int type;
 
-	while ((type = thrift_read_field(t, &id)) != THRIFT_STOP) {
-		size_t n;
-
-		if (id == 3 && type == THRIFT_STRUCT) {
-			column_meta(f, t, &m);
-		} else if (id == 1 && type == THRIFT_BINARY) {
-			(void)thrift_read_bytes(t, &n);
-			if (n > 0)
-				return err_set(
-					e, -EOPNOTSUPP,
-					"Parquet: columns in other files are not supported");
-		} else {
-			thrift_read_skip(t, type);
-		}
-	}
-	thrift_read_end(t, outer);
-	return t->bad ? parquet_reader_damaged("the footer is damaged", e)
-		      : read_column(f, &m, rows, e);
+	thrift_read_struct(t, fields, ARRAY_LEN(fields));
+	(void)thrift_read_bytes(&file, &n);
+	if (n > 0)
+		return err_set(e, -EOPNOTSUPP,
+			       "Parquet: columns in other files are not supported");
+	if (t->bad)
+		return parquet_reader_damaged("the footer is damaged", e);
+	thrift_read_struct(&meta, of_meta, ARRAY_LEN(of_meta));
+	if (thrift_read_list(&path, &type) == 1 && type == THRIFT_BINARY)
+		m.i = parquet_reader_find(f, &path);
+	return read_column(f, &m, rows, e);
 }
 
 /* ---- groups of rows ---- */
@@ -229,20 +192,13 @@ static int group(struct parquet_reader_file *f, struct thrift_reader *t, bool me
 		 struct err *e)
 {
 	struct thrift_reader columns = {.bad = true};
-	int16_t outer = thrift_read_begin(t), id;
 	int64_t rows = -1;
-	int type, of, rc = 0;
+	const struct thrift_field fields[] = {{1, .at = &columns, .type = THRIFT_LIST},
+					      {3, .n = &rows}};
+	int of, rc = 0;
 	uint32_t n;
 
-	while ((type = thrift_read_field(t, &id)) != THRIFT_STOP) {
-		if (id == 1 && type == THRIFT_LIST)
-			columns = *t;
-		if (id == 3 && type == THRIFT_I64)
-			rows = thrift_read_int(t);
-		else
-			thrift_read_skip(t, type);
-	}
-	thrift_read_end(t, outer);
+	thrift_read_struct(t, fields, ARRAY_LEN(fields));
 	if (t->bad || columns.bad || rows < 0)
 		return parquet_reader_damaged("the footer is damaged", e);
 	if (measure)
@@ -277,24 +233,17 @@ static int parquet_reader_groups(struct parquet_reader_file *f, struct thrift_re
 
 static int footer(struct parquet_reader_file *f, struct thrift_reader t, struct err *e)
 {
-	struct thrift_reader rows = {.bad = true};
-	int16_t id;
-	int type, rc = 0;
+	struct thrift_reader columns = {.bad = true}, rows = columns;
+	const struct thrift_field fields[] = {{2, .at = &columns, .type = THRIFT_LIST},
+					      {4, .at = &rows, .type = THRIFT_LIST}};
+	int rc;
 
-	while (rc == 0 && (type = thrift_read_field(&t, &id)) != THRIFT_STOP) {
-		if (id == 4 && type == THRIFT_LIST)
-			rows = t;
-		if (id == 2 && type == THRIFT_LIST)
-			rc = schema(f, &t, e);
-		else
-			thrift_read_skip(&t, type);
-	}
-	if (rc == 0 && (t.bad || rows.bad))
-		rc = parquet_reader_damaged("the footer is damaged", e);
-	if (rc == 0)
-		rc = parquet_reader_groups(f, rows, true, e);
-	if (rc == 0)
-		rc = make_columns(f, e);
+	thrift_read_struct(&t, fields, ARRAY_LEN(fields));
+	if (t.bad || rows.bad)
+		return parquet_reader_damaged("the footer is damaged", e);
+	rc = schema(f, &columns, e);
+	rc = rc ? rc : parquet_reader_groups(f, rows, true, e);
+	rc = rc ? rc : make_columns(f, e);
 	return rc ? rc : parquet_reader_groups(f, rows, false, e);
 }
 
@@ -317,7 +266,6 @@ int pq_read(const uint8_t *p, size_t len, const struct pq_want *want, size_t n_w
 {
 	struct parquet_reader_file f = {
 		.p = p, .len = len, .want = want, .n_want = n_want, .budget = max};
-	struct slice tail;
 	uint32_t n;
 	int rc;
 
@@ -326,8 +274,7 @@ int pq_read(const uint8_t *p, size_t len, const struct pq_want *want, size_t n_w
 	if (len < 12 || n_want > PQ_COLUMNS || memcmp(p, PQ_MAGIC, 4) != 0 ||
 	    memcmp(p + len - 4, PQ_MAGIC, 4) != 0)
 		return parquet_reader_damaged("not a Parquet file, or truncated", e);
-	tail = slice_of(p + len - 8, 4);
-	n = rd_le32(&tail);
+	n = get_le32(p + len - 8);
 	if (n > len - 12)
 		return parquet_reader_damaged("the length of the footer is damaged", e);
 	rc = footer(&f, (struct thrift_reader){.p = p + len - 8 - n, .end = p + len - 8}, e);

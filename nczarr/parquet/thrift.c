@@ -7,7 +7,7 @@
 #define DEPTH_MAX 32
 #define SKIP_MAX 1000000 /* elements of an ignored list */
 
-static uint64_t varint(struct thrift_reader *t)
+uint64_t thrift_read_varint(struct thrift_reader *t)
 {
 	uint64_t v = 0;
 
@@ -25,24 +25,24 @@ static uint64_t varint(struct thrift_reader *t)
 	return 0;
 }
 
-int64_t thrift_read_int(struct thrift_reader *t)
+static int64_t thrift_read_int(struct thrift_reader *t)
 {
-	uint64_t v = varint(t);
+	uint64_t v = thrift_read_varint(t);
 
 	return (int64_t)(v >> 1 ^ (~(v & 1) + 1));
 }
 
-int thrift_read_field(struct thrift_reader *t, int16_t *ret_id)
+/* thrift_next - type of the next field of a struct, THRIFT_STOP at the end. */
+static int thrift_next(struct thrift_reader *t, int16_t *ret_id)
 {
-	uint8_t c;
+	uint8_t c = 0;
 	int64_t id;
 
 	*ret_id = 0;
-	if (t->bad || t->p == t->end) {
+	if (t->bad || t->p == t->end)
 		t->bad = true;
-		return THRIFT_STOP;
-	}
-	c = *t->p++;
+	else
+		c = *t->p++;
 	if (c == THRIFT_STOP)
 		return THRIFT_STOP;
 	id = c >> 4 ? (int64_t)t->last + (c >> 4) : thrift_read_int(t);
@@ -57,7 +57,7 @@ int thrift_read_field(struct thrift_reader *t, int16_t *ret_id)
 
 const uint8_t *thrift_read_bytes(struct thrift_reader *t, size_t *ret_len)
 {
-	uint64_t n = varint(t);
+	uint64_t n = thrift_read_varint(t);
 	const uint8_t *p = t->p;
 
 	*ret_len = 0;
@@ -81,7 +81,7 @@ uint32_t thrift_read_list(struct thrift_reader *t, int *ret_type)
 		return 0;
 	}
 	c = *t->p++;
-	n = c >> 4 == 15 ? varint(t) : c >> 4;
+	n = c >> 4 == 15 ? thrift_read_varint(t) : c >> 4;
 	/* every element takes a byte at least */
 	if (t->bad || n > (uint64_t)(t->end - t->p) || (c & 15) > THRIFT_STRUCT) {
 		t->bad = true;
@@ -89,19 +89,6 @@ uint32_t thrift_read_list(struct thrift_reader *t, int *ret_type)
 	}
 	*ret_type = c & 15;
 	return (uint32_t)n;
-}
-
-int16_t thrift_read_begin(struct thrift_reader *t)
-{
-	int16_t outer = t->last;
-
-	t->last = 0;
-	return outer;
-}
-
-void thrift_read_end(struct thrift_reader *t, int16_t outer)
-{
-	t->last = outer;
 }
 
 static void thrift_skip(struct thrift_reader *t, int type, int depth, bool element);
@@ -116,7 +103,7 @@ static void skip_some(struct thrift_reader *t, int type, uint64_t n, int depth)
 
 static void skip_map(struct thrift_reader *t, int depth)
 {
-	uint64_t n = varint(t);
+	uint64_t n = thrift_read_varint(t);
 	uint8_t types;
 
 	if (t->bad || n == 0)
@@ -132,19 +119,10 @@ static void skip_map(struct thrift_reader *t, int depth)
 	}
 }
 
-static void skip_struct(struct thrift_reader *t, int depth)
-{
-	int16_t outer = thrift_read_begin(t), id;
-	int type;
-
-	while ((type = thrift_read_field(t, &id)) != THRIFT_STOP)
-		thrift_skip(t, type, depth, false);
-	thrift_read_end(t, outer);
-}
-
 /* thrift_skip - element: of a list, where a truth value is a byte. */
 static void thrift_skip(struct thrift_reader *t, int type, int depth, bool element)
 {
+	int16_t outer, id;
 	size_t n = 0;
 	int of;
 
@@ -163,7 +141,7 @@ static void thrift_skip(struct thrift_reader *t, int type, int depth, bool eleme
 	case THRIFT_I16:
 	case THRIFT_I32:
 	case THRIFT_I64:
-		(void)varint(t);
+		(void)thrift_read_varint(t);
 		break;
 	case THRIFT_DOUBLE:
 		n = 8;
@@ -183,7 +161,11 @@ static void thrift_skip(struct thrift_reader *t, int type, int depth, bool eleme
 		skip_map(t, depth + 1);
 		break;
 	case THRIFT_STRUCT:
-		skip_struct(t, depth + 1);
+		outer = t->last;
+		t->last = 0;
+		while ((of = thrift_next(t, &id)) != THRIFT_STOP)
+			thrift_skip(t, of, depth + 1, false);
+		t->last = outer;
 		break;
 	default:
 		t->bad = true;
@@ -194,14 +176,38 @@ static void thrift_skip(struct thrift_reader *t, int type, int depth, bool eleme
 		t->p += n;
 }
 
-void thrift_read_skip(struct thrift_reader *t, int type)
+void thrift_read_struct(struct thrift_reader *t, const struct thrift_field *fields, size_t n)
 {
-	thrift_skip(t, type, 0, false);
+	int16_t outer = t->last, id;
+	int type;
+
+	t->last = 0;
+	while ((type = thrift_next(t, &id)) != THRIFT_STOP) {
+		const struct thrift_field *f = fields;
+		int64_t v;
+
+		while (f < fields + n && f->id != id)
+			f++;
+		if (f < fields + n && f->at && f->type == type)
+			*f->at = *t;
+		if (f == fields + n || f->at || (type > THRIFT_FALSE && type != THRIFT_I32 &&
+						 type != THRIFT_I64)) {
+			thrift_skip(t, type, 0, false);
+			continue;
+		}
+		v = type <= THRIFT_FALSE ? type == THRIFT_TRUE : thrift_read_int(t);
+		if (f->n)
+			*f->n = v;
+		else
+			*f->u = v < 0 ? 0 : (uint64_t)v;
+		t->bad = t->bad || (f->u && v < 0);
+	}
+	t->last = outer;
 }
 
 /* ---- writing ---- */
 
-static void put_varint(struct buf *out, uint64_t v)
+void thrift_put_varint(struct buf *out, uint64_t v)
 {
 	for (; v >= 0x80; v >>= 7)
 		buf_putc(out, (char)(v | 0x80));
@@ -210,7 +216,7 @@ static void put_varint(struct buf *out, uint64_t v)
 
 static void put_zigzag(struct buf *out, int64_t v)
 {
-	put_varint(out, (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0));
+	thrift_put_varint(out, (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0));
 }
 
 static void thrift_put_field(struct thrift_writer *t, int16_t id, int type)
@@ -245,7 +251,7 @@ void thrift_write_list(struct thrift_writer *t, int16_t id, int type, uint32_t n
 		buf_putc(t->out, (char)(n << 4 | (uint32_t)type));
 	} else {
 		buf_putc(t->out, (char)(0xf0 | type));
-		put_varint(t->out, n);
+		thrift_put_varint(t->out, n);
 	}
 }
 
@@ -256,7 +262,7 @@ void thrift_write_element_int(struct thrift_writer *t, int64_t v)
 
 void thrift_write_element_text(struct thrift_writer *t, const char *text)
 {
-	put_varint(t->out, strlen(text));
+	thrift_put_varint(t->out, strlen(text));
 	buf_puts(t->out, text);
 }
 

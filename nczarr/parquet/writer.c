@@ -6,11 +6,20 @@
 #include <string.h>
 #include <zstd.h>
 
+#include "base/core/arena.h"
 #include "base/core/endian.h"
 #include "base/core/hash.h"
+#include "base/core/map.h"
 #include "nczarr/parquet/parquet_int.h"
 
 #define LEVEL 3
+
+/* text - a string of a dictionary. */
+struct text {
+	struct link link;
+	size_t at; /* in column.bytes */
+	uint32_t number;
+};
 
 /* column - the pending values of a column. */
 struct column {
@@ -20,11 +29,8 @@ struct column {
 	uint64_t *v;
 	size_t n, cap;
 	struct buf bytes; /* of PQ_RAW, or the dictionary: lengths and bytes, as in the page */
-	/* PQ_TEXT */
-	size_t *at; /* of each string in bytes */
-	size_t n_at, cap_at;
-	uint32_t *table; /* hash table of numbers; 0: empty */
-	size_t c_table;
+	struct map texts; /* PQ_TEXT: struct text in the arena, by their hash */
+	struct arena arena;
 };
 
 struct pq_writer {
@@ -59,9 +65,18 @@ int pq_writer_new(const struct pq_field *fields, size_t n_fields, struct pq_writ
 	for (size_t i = 0; i < n_fields; i++) {
 		w->columns[i] = (struct column){.field = &fields[i]};
 		buf_init(&w->columns[i].bytes, INT32_MAX);
+		arena_init(&w->columns[i].arena, SIZE_MAX / 2);
 	}
 	*ret = w;
 	return 0;
+}
+
+static void column_clear(struct column *c)
+{
+	c->n = 0;
+	buf_clear(&c->bytes);
+	map_free(&c->texts);
+	arena_release(&c->arena);
 }
 
 void pq_writer_free(struct pq_writer *w)
@@ -71,9 +86,8 @@ void pq_writer_free(struct pq_writer *w)
 	for (size_t i = 0; i < w->n_columns; i++) {
 		struct column *c = &w->columns[i];
 
+		column_clear(c);
 		free(c->v);
-		free(c->at);
-		free(c->table);
 		buf_release(&c->bytes);
 	}
 	buf_release(&w->page);
@@ -102,48 +116,6 @@ uint64_t pq_writer_pending(const struct pq_writer *w)
 
 /* ---- the dictionary ---- */
 
-static const uint8_t *parquet_writer_text_of(const struct column *c, uint32_t number,
-					     size_t *ret_len)
-{
-	const uint8_t *p = c->bytes.data + c->at[number - 1];
-
-	*ret_len = get_le32(p);
-	return p + 4;
-}
-
-static uint32_t *parquet_writer_slot_of(const struct column *c, uint32_t *table, size_t size,
-					const void *text, size_t n)
-{
-	const uint64_t h = hash_bytes(HASH_SEED, text, n);
-	size_t i, len;
-
-	for (i = (size_t)(h ^ h >> 29) & (size - 1); table[i]; i = (i + 1) & (size - 1)) {
-		const uint8_t *have = parquet_writer_text_of(c, table[i], &len);
-
-		if (len == n && (n == 0 || memcmp(have, text, n) == 0))
-			break;
-	}
-	return &table[i];
-}
-
-static int grow_table(struct column *c, struct err *e)
-{
-	size_t size = c->c_table ? 2 * c->c_table : 256, n;
-	uint32_t *table = alloc_array(size, sizeof(*table));
-
-	if (!table)
-		return err_nomem(e);
-	for (uint32_t k = 1; k <= c->n_at; k++) {
-		const uint8_t *text = parquet_writer_text_of(c, k, &n);
-
-		*parquet_writer_slot_of(c, table, size, text, n) = k;
-	}
-	free(c->table);
-	c->table = table;
-	c->c_table = size;
-	return 0;
-}
-
 static int put_bytes(struct column *c, const void *p, size_t n, struct err *e)
 {
 	buf_put_le32(&c->bytes, (uint32_t)n);
@@ -154,23 +126,26 @@ static int put_bytes(struct column *c, const void *p, size_t n, struct err *e)
 static int parquet_writer_number_of(struct column *c, const void *text, size_t n, uint64_t *ret,
 				    struct err *e)
 {
+	const uint64_t h = hash_bytes(HASH_SEED, text, n), hash = h ^ h >> 29;
 	const size_t at = c->bytes.len;
-	uint32_t *slot;
-	int rc = c->n_at * 2 >= c->c_table ? grow_table(c, e) : 0;
+	struct text *x;
+	int rc;
 
+	MAP_EACH(x, &c->texts, hash, link) {
+		const uint8_t *have = c->bytes.data + x->at;
+
+		*ret = x->number;
+		if (get_le32(have) == n && (n == 0 || memcmp(have + 4, text, n) == 0))
+			return 0;
+	}
+	rc = put_bytes(c, text, n, e);
 	if (rc)
 		return rc;
-	slot = parquet_writer_slot_of(c, c->table, c->c_table, text, n);
-	if (!*slot) {
-		if (grow_array(&c->at, &c->cap_at, c->n_at + 1, sizeof(*c->at)))
-			return err_nomem(e);
-		rc = put_bytes(c, text, n, e);
-		if (rc)
-			return rc;
-		c->at[c->n_at] = at;
-		*slot = (uint32_t)++c->n_at;
-	}
-	*ret = *slot;
+	x = arena_alloc(&c->arena, 1, sizeof(*x));
+	if (!x || map_add(&c->texts, &x->link, hash) < 0)
+		return err_nomem(e);
+	x->at = at;
+	*ret = x->number = (uint32_t)c->texts.n;
 	return 0;
 }
 
@@ -222,29 +197,32 @@ static int put_out(struct pq_writer *w, const struct buf *b, struct err *e)
 	return buf_ok(&w->out) ? 0 : err_nomem(e);
 }
 
+int pq_write(int fd, const uint8_t *p, size_t n, struct err *e)
+{
+	while (n > 0) {
+		ssize_t k = write(fd, p, n);
+
+		if (k < 0 && errno != EINTR)
+			return err_sys(e, errno, "cannot write the references");
+		p += k > 0 ? k : 0;
+		n -= k > 0 ? (size_t)k : 0;
+	}
+	return 0;
+}
+
 static int drain(struct pq_writer *w, int fd, struct err *e)
 {
-	size_t at = 0;
+	int rc = pq_write(fd, w->out.data, w->out.len, e);
 
-	while (at < w->out.len) {
-		ssize_t n = write(fd, w->out.data + at, w->out.len - at);
-
-		if (n < 0 && errno != EINTR)
-			return err_sys(e, errno, "cannot write the references");
-		at += n > 0 ? (size_t)n : 0;
-	}
-	buf_clear(&w->out);
-	return 0;
+	if (rc == 0)
+		buf_clear(&w->out);
+	return rc;
 }
 
 /* put_packed_head - of a run of n packed values. */
 static void put_packed_head(struct buf *out, uint64_t n)
 {
-	uint64_t v = (n + 7) / 8 << 1 | 1;
-
-	for (; v >= 0x80; v >>= 7)
-		buf_putc(out, (char)(v | 0x80));
-	buf_putc(out, (char)v);
+	thrift_put_varint(out, (n + 7) / 8 << 1 | 1);
 }
 
 /* put_levels - bit-packed flags of rows with a value. */
@@ -276,7 +254,7 @@ static void put_indexes(struct pq_writer *w, const struct column *c)
 	uint32_t width = 1, used = 0;
 	uint64_t bits = 0, n = 0;
 
-	while (width < 32 && (c->n_at - 1) >> width)
+	while (width < 32 && (c->texts.n - 1) >> width)
 		width++;
 	for (size_t i = 0; i < c->n; i++)
 		n += c->v[i] > 0;
@@ -379,13 +357,13 @@ static void put_ints(struct pq_writer *w, const struct column *c)
 static int put_column(struct pq_writer *w, const struct column *c, struct thrift_writer *t,
 		      uint64_t *total, struct err *e)
 {
-	const bool dict = c->field->kind == PQ_TEXT && c->n_at > 0;
+	const bool dict = c->field->kind == PQ_TEXT && c->texts.n > 0;
 	uint64_t from = w->at, data, sum = 0;
 	int rc = 0;
 
 	if (dict)
 		rc = parquet_writer_put_page(w, &c->bytes, PQ_DICTIONARY_PAGE, PQ_PLAIN,
-					     c->n_at, &sum, e);
+					     c->texts.n, &sum, e);
 	data = w->at;
 	buf_clear(&w->page);
 	if (c->field->optional)
@@ -405,31 +383,20 @@ static int put_column(struct pq_writer *w, const struct column *c, struct thrift
 	return rc;
 }
 
-static void column_clear(struct column *c)
-{
-	c->n = c->n_at = 0;
-	buf_clear(&c->bytes);
-	if (c->c_table)
-		memset(c->table, 0, c->c_table * sizeof(*c->table));
-}
-
 /* put_group - append the pending rows as a row group. */
 static int put_group(struct pq_writer *w, struct err *e)
 {
 	struct thrift_writer t = {.out = &w->groups};
 	const size_t n = w->columns[0].n;
-	struct buf magic;
 	uint64_t total = 0;
 	int rc = 0;
 
 	if (w->at == 0) {
-		buf_init(&magic, 16);
-		buf_puts(&magic, PQ_MAGIC);
-		rc = put_out(w, &magic, e);
-		buf_release(&magic);
+		buf_puts(&w->out, PQ_MAGIC);
+		w->at = sizeof(PQ_MAGIC) - 1;
 	}
-	if (rc || n == 0)
-		return rc;
+	if (n == 0 || !buf_ok(&w->out))
+		return buf_ok(&w->out) ? 0 : err_nomem(e);
 	thrift_write_list(&t, 1, THRIFT_STRUCT, (uint32_t)w->n_columns);
 	for (size_t i = 0; rc == 0 && i < w->n_columns; i++)
 		rc = put_column(w, &w->columns[i], &t, &total, e);

@@ -25,17 +25,12 @@
 /* set_write - write bytes to the document, with the turn or before there are parts. */
 static int set_write(struct refs_set *set, const uint8_t *data, size_t n, struct err *e)
 {
-	for (size_t at = 0; at < n;) {
-		ssize_t k = write(set->fd, data + at, n - at);
+	int rc = pq_write(set->fd, data, n, e);
 
-		if (k < 0 && errno != EINTR)
-			return err_sys(e, errno, "cannot write the references");
-		at += k > 0 ? (size_t)k : 0;
-	}
 	(void)pthread_mutex_lock(&set->lock);
-	set->bytes += n;
+	set->bytes += rc ? 0 : n;
 	(void)pthread_mutex_unlock(&set->lock);
-	return 0;
+	return rc;
 }
 
 /* set_entries - write entries that each begin with ",\n"; the first of a document has no comma. */
