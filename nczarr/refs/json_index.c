@@ -10,11 +10,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/core/arena.h"
 #include "base/core/base64.h"
 #include "base/core/hash.h"
+#include "base/core/map.h"
 #include "base/core/str.h"
-
-#define URLS_BEGIN 64 /* slots of the table of addresses; a power of two */
 
 /* json_index_entry - strings are offsets in table.strings. */
 struct json_index_entry {
@@ -26,22 +26,30 @@ struct json_index_entry {
 	uint64_t off, len;
 };
 
+/* url - an address in the strings. */
+struct url {
+	struct link link;
+	size_t at;
+};
+
 struct template
 {
-	char *name, *text; /* owned */
+	const char *name, *text;
 };
 
 struct json_index_table {
 	struct refs_index base;
-	struct blob *file; /* NULL; owned */
+	struct blob *file; /* remote; NULL; owned */
 	struct buf strings;
 	struct json_index_entry *entries; /* sorted by key; owned */
 	size_t n, cap;
 	uint64_t max; /* memory limit, in bytes */
-	size_t *urls; /* during reading: hash table of offsets of addresses + 1; owned */
-	size_t n_urls, c_urls;
+	/* during reading */
+	struct buf key;       /* of a member */
+	struct map urls;      /* struct url */
 	struct template *templates;
 	size_t n_templates, c_templates;
+	struct arena arena;   /* of addresses and templates */
 };
 
 static struct json_index_table *json_index_of(struct refs_index *x)
@@ -64,15 +72,12 @@ static struct sorted_keys json_index_keys_of(const struct json_index_table *t)
 
 static void drop_reading(struct json_index_table *t)
 {
-	for (size_t i = 0; i < t->n_templates; i++) {
-		free(t->templates[i].name);
-		free(t->templates[i].text);
-	}
+	buf_release(&t->key);
+	map_free(&t->urls);
 	free(t->templates);
-	free(t->urls);
 	t->templates = NULL;
 	t->n_templates = 0;
-	t->urls = NULL;
+	arena_release(&t->arena);
 }
 
 static void table_close(struct refs_index *x)
@@ -80,12 +85,7 @@ static void table_close(struct refs_index *x)
 	struct json_index_table *t = json_index_of(x);
 
 	drop_reading(t);
-	if (t->file && t->file->fd >= 0)
-		(void)close(t->file->fd); /* opened for reading only */
-	if (t->file && t->file->ops)
-		blob_close(t->file);
-	else
-		free(t->file);
+	blob_close(t->file);
 	buf_release(&t->strings);
 	free(t->entries);
 	free(t);
@@ -100,117 +100,56 @@ static uint64_t json_index_hash(const char *p, size_t n)
 	return h ^ h >> 29;
 }
 
-static size_t *json_index_slot_of(const struct json_index_table *t, const char *url, size_t n)
-{
-	size_t i = (size_t)json_index_hash(url, n) & (t->c_urls - 1);
-
-	while (t->urls[i]) {
-		const char *have = (const char *)t->strings.data + t->urls[i] - 1;
-
-		if (strncmp(have, url, n) == 0 && have[n] == '\0')
-			break;
-		i = (i + 1) & (t->c_urls - 1);
-	}
-	return &t->urls[i];
-}
-
-static int more_urls(struct json_index_table *t)
-{
-	struct json_index_table grown = *t;
-
-	grown.c_urls = t->c_urls ? 2 * t->c_urls : URLS_BEGIN;
-	grown.urls = alloc_array(grown.c_urls, sizeof(*grown.urls));
-	if (!grown.urls)
-		return -ENOMEM;
-	for (size_t i = 0; i < t->c_urls; i++) {
-		const char *url = (const char *)t->strings.data + t->urls[i] - 1;
-
-		if (t->urls[i])
-			*json_index_slot_of(&grown, url, strlen(url)) = t->urls[i];
-	}
-	free(t->urls);
-	t->urls = grown.urls;
-	t->c_urls = grown.c_urls;
-	return 0;
-}
-
 /* keep_url - table.strings ends with an address from offset `at` on: keep it, or find an equal
  * one. */
 static int keep_url(struct json_index_table *t, size_t *at, struct err *e)
 {
-	size_t n = t->strings.len - *at, *slot;
+	const size_t n = t->strings.len - *at;
+	const char *strings = (const char *)t->strings.data;
+	const uint64_t hash = json_index_hash(strings + *at, n);
+	struct url *x;
 
-	if (t->n_urls * 2 >= t->c_urls && more_urls(t))
+	MAP_EACH(x, &t->urls, hash, link)
+		if (strncmp(strings + x->at, strings + *at, n) == 0 && !strings[x->at + n]) {
+			t->strings.len = *at;
+			*at = x->at;
+			return 0;
+		}
+	x = arena_alloc(&t->arena, 1, sizeof(*x));
+	if (!x || map_add(&t->urls, &x->link, hash) < 0)
 		return err_nomem(e);
-	slot = json_index_slot_of(t, (const char *)t->strings.data + *at, n);
-	if (*slot) {
-		t->strings.len = *at;
-		*at = *slot - 1;
-		return 0;
-	}
-	*slot = *at + 1;
-	t->n_urls++;
+	x->at = *at;
 	buf_putc(&t->strings, '\0');
 	return 0;
 }
 
 /* ---- templates: {{name}}, nothing more ---- */
 
-static int add_template(struct json_index_table *t, struct scan *s, struct err *e)
+static int add_template(void *arg, struct scan *s, struct err *e)
 {
-	struct buf name, text;
-	int rc;
+	struct json_index_table *t = arg;
+	auto_buf text = buf_of((size_t)1 << 16);
+	int rc = scan_text(s, &text, e);
+	struct template x;
 
-	buf_init(&name, STORE_KEY_MAX);
-	buf_init(&text, (size_t)1 << 16);
-	rc = scan_text(s, &name, e);
-	buf_putc(&name, '\0');
-	if (rc == 0 && !scan_is(s, ':'))
-		rc = scan_bad(s, "a colon is expected", e);
-	if (rc == 0)
-		rc = scan_text(s, &text, e);
-	buf_putc(&text, '\0');
-	if (rc == 0 && (!buf_ok(&name) || !buf_ok(&text)))
-		rc = buf_full(buf_ok(&name) ? &text : &name, e, -EBADMSG,
-			      "a template is too long");
-	if (rc == 0 && grow_array(&t->templates, &t->c_templates, t->n_templates + 1,
-				  sizeof(*t->templates)))
-		rc = err_nomem(e);
-	if (rc == 0)
-		t->templates[t->n_templates++] =
-			(struct template){(char *)buf_take(&name, &(size_t){0}),
-					  (char *)buf_take(&text, &(size_t){0})};
-	buf_release(&name);
-	buf_release(&text);
-	return rc;
-}
-
-/* each_member - call fn for each member of an object; it consumes key and value. */
-static int each_member(struct json_index_table *t, struct scan *s,
-		       int (*fn)(struct json_index_table *t, struct scan *s, struct err *e),
-		       struct err *e)
-{
-	int rc;
-
-	if (!scan_is(s, '{'))
-		return scan_bad(s, "an object is expected", e);
-	if (scan_is(s, '}'))
-		return 0;
-	do {
-		rc = fn(t, s, e);
-		if (rc == 0)
-			rc = scan_next(s, '}', e);
-	} while (rc > 0);
-	return rc;
+	if (rc == 0 && (t->key.len >= STORE_KEY_MAX || text.len == text.max || !buf_ok(&text)))
+		rc = buf_full(&text, e, -EBADMSG, "a template is too long");
+	if (rc)
+		return rc;
+	x.name = arena_copy(&t->arena, t->key.data, t->key.len);
+	x.text = arena_copy(&t->arena, text.data, text.len);
+	if (!x.name || !x.text ||
+	    grow_array(&t->templates, &t->c_templates, t->n_templates + 1, sizeof(x)))
+		return err_nomem(e);
+	t->templates[t->n_templates++] = x;
+	return 0;
 }
 
 /* find_template - find a name of n bytes, without surrounding white space. */
 static const char *find_template(const struct json_index_table *t, const char *name, size_t n)
 {
-	while (n > 0 && *name == ' ') {
+	for (; n > 0 && *name == ' '; n--)
 		name++;
-		n--;
-	}
 	while (n > 0 && name[n - 1] == ' ')
 		n--;
 	for (size_t i = 0; i < t->n_templates; i++)
@@ -219,10 +158,10 @@ static const char *find_template(const struct json_index_table *t, const char *n
 	return NULL;
 }
 
-/* json_index_too_large - the error if table.strings is full, or memory is. */
+/* json_index_too_large - the error if table.strings or the key is full, or memory is. */
 static int json_index_too_large(const struct json_index_table *t, struct err *e)
 {
-	return buf_full(&t->strings, e, -ERANGE,
+	return buf_full(buf_ok(&t->key) ? &t->strings : &t->key, e, -ERANGE,
 			"the references need more than %" PRIu64 " bytes (half of -o memory)",
 			t->max);
 }
@@ -274,10 +213,8 @@ static int json_index_put_list(struct json_index_table *t, struct scan *s,
 	rc = scan_text(s, &t->strings, e);
 	if (rc == 0 && memchr(t->strings.data + x->at, '\0', t->strings.len - x->at))
 		rc = scan_bad(s, "an address contains a NUL", e);
-	if (rc == 0)
-		rc = fill_in(t, x->at, e);
-	if (rc == 0)
-		rc = keep_url(t, &x->at, e);
+	rc = rc ? rc : fill_in(t, x->at, e);
+	rc = rc ? rc : keep_url(t, &x->at, e);
 	if (rc)
 		return rc;
 	rc = scan_next(s, ']', e);
@@ -299,7 +236,6 @@ static int put_data(struct json_index_table *t, struct scan *s, struct json_inde
 		    struct err *e)
 {
 	const uint8_t *from = s->p;
-	struct buf plain;
 	ssize_t n;
 	int rc;
 
@@ -315,7 +251,8 @@ static int put_data(struct json_index_table *t, struct scan *s, struct json_inde
 	if (rc || !buf_ok(&t->strings))
 		return rc;
 	if (t->strings.len - x->at >= 7 && memcmp(t->strings.data + x->at, "base64:", 7) == 0) {
-		buf_init(&plain, t->strings.len - x->at);
+		auto_buf plain = buf_of(t->strings.len - x->at);
+
 		n = base64_decode_loose(&plain, (const char *)t->strings.data + x->at + 7,
 					t->strings.len - x->at - 7);
 		if (n >= 0)
@@ -324,31 +261,26 @@ static int put_data(struct json_index_table *t, struct scan *s, struct json_inde
 		buf_put(&t->strings, plain.data, plain.len);
 		if (rc == 0 && !buf_ok(&plain))
 			rc = err_nomem(e);
-		buf_release(&plain);
 	}
 	x->len = t->strings.len - x->at;
 	return rc;
 }
 
-static int add_ref(struct json_index_table *t, struct scan *s, struct err *e)
+static int add_ref(void *arg, struct scan *s, struct err *e)
 {
-	struct json_index_entry x = {.key = t->strings.len};
-	uint8_t c;
-	int rc = scan_text(s, &t->strings, e);
+	struct json_index_table *t = arg;
+	struct json_index_entry x = {.key = t->strings.len, .key_len = (uint32_t)t->key.len};
+	const uint8_t c = scan_peek(s);
+	int rc;
 
-	if (rc)
-		return rc;
+	buf_put(&t->strings, t->key.data, t->key.len);
 	buf_putc(&t->strings, '\0');
-	if (!buf_ok(&t->strings))
+	if (!buf_ok(&t->strings) || !buf_ok(&t->key))
 		return json_index_too_large(t, e);
-	x.key_len = (uint32_t)(t->strings.len - x.key - 1);
 	if (strlen((const char *)t->strings.data + x.key) != x.key_len ||
 	    !store_key_ok((const char *)t->strings.data + x.key))
 		return err_set(e, -EBADMSG, "'%.200s' is not a valid key",
 			       (const char *)t->strings.data + x.key);
-	if (!scan_is(s, ':'))
-		return scan_bad(s, "a colon is expected", e);
-	c = scan_peek(s);
 	if (c == '[')
 		rc = json_index_put_list(t, s, &x, e);
 	else if (c == '"' || c == '{')
@@ -367,48 +299,36 @@ static int add_ref(struct json_index_table *t, struct scan *s, struct err *e)
 
 /* json_index_parts - positions of the members of version 1. */
 struct json_index_parts {
+	struct buf key;
 	struct scan refs, templates, gen;
 	bool v1;
 };
 
+static int json_index_find_part(void *arg, struct scan *s, struct err *e)
+{
+	struct json_index_parts *p = arg;
+	struct scan *const to[] = {&p->refs, &p->templates, &p->gen};
+	static const char *const names[] = {"refs", "templates", "gen"};
+
+	if (!buf_ok(&p->key))
+		return buf_full(&p->key, e, -ERANGE, "a key is longer than %zu bytes",
+				p->key.max);
+	for (size_t i = 0; i < ARRAY_LEN(to); i++)
+		if (str_is(names[i], (const char *)p->key.data, p->key.len) &&
+		    scan_peek(s) != '"')
+			*to[i] = *s;
+	return scan_skip(s, e);
+}
+
 static int json_index_find_parts(struct scan s, struct json_index_parts *ret, struct err *e)
 {
-	struct buf key;
 	int rc;
 
-	*ret = (struct json_index_parts){.v1 = false};
-	buf_init(&key, (size_t)1 << 20);
-	if (!scan_is(&s, '{'))
-		return scan_bad(&s, "an object is expected", e);
-	rc = scan_is(&s, '}') ? 0 : 1; /* 1: a member follows */
-	while (rc > 0) {
-		struct scan *to = NULL;
-
-		buf_clear(&key);
-		rc = scan_text(&s, &key, e);
-		if (rc == 0 && !scan_is(&s, ':'))
-			rc = scan_bad(&s, "a colon is expected", e);
-		buf_putc(&key, '\0');
-		if (rc == 0 && !buf_ok(&key))
-			rc = buf_full(&key, e, -ERANGE, "a key is longer than %zu bytes",
-				      key.max);
-		if (rc)
-			break;
-		if (strcmp((const char *)key.data, "refs") == 0)
-			to = &ret->refs;
-		else if (strcmp((const char *)key.data, "templates") == 0)
-			to = &ret->templates;
-		else if (strcmp((const char *)key.data, "gen") == 0)
-			to = &ret->gen;
-		if (to && scan_peek(&s) != '"')
-			*to = s;
-		rc = scan_skip(&s, e);
-		if (rc == 0)
-			rc = scan_next(&s, '}', e);
-	}
+	*ret = (struct json_index_parts){.key = buf_of((size_t)1 << 20)};
+	rc = scan_members(&s, &ret->key, json_index_find_part, ret, e);
 	if (rc == 0 && scan_peek(&s))
 		rc = scan_bad(&s, "there is more after the end of the file's object", e);
-	buf_release(&key);
+	buf_release(&ret->key);
 	ret->v1 = ret->refs.p && scan_peek(&ret->refs) == '{';
 	return rc;
 }
@@ -448,11 +368,9 @@ static int json_index_read_all(struct json_index_table *t, struct scan s, struct
 				       "write them out, for instance with fsspec");
 	}
 	if (p.v1 && p.templates.p)
-		rc = each_member(t, &p.templates, add_template, e);
-	if (rc == 0)
-		rc = each_member(t, p.v1 ? &p.refs : &s, add_ref, e);
-	if (rc == 0)
-		rc = json_index_sort(t, e);
+		rc = scan_members(&p.templates, &t->key, add_template, t, e);
+	rc = rc ? rc : scan_members(p.v1 ? &p.refs : &s, &t->key, add_ref, t, e);
+	rc = rc ? rc : json_index_sort(t, e);
 	drop_reading(t);
 	return rc;
 }
@@ -519,7 +437,7 @@ static bool json_index_emit_one(void *arg, const char *part, size_t len, size_t 
 	return l->emit(l->arg, name, false, &f);
 }
 
-static int table_list(struct refs_index *x, const char *key, bool want NZ_UNUSED,
+static int table_list(struct refs_index *x, const char *key,
 		      bool (*emit)(void *arg, const char *name, bool is_dir,
 				   const struct refs_found *f),
 		      void *arg, struct err *e)
@@ -564,7 +482,8 @@ int refs_table_parse(const void *doc, size_t n, uint64_t max_meta, struct refs_i
 		return err_nomem(e);
 	t->base.ops = &table_ops;
 	t->max = max_meta;
-	buf_init(&t->strings, (size_t)u64_min(max_meta, SIZE_MAX / 2));
+	t->strings = t->key = buf_of((size_t)u64_min(max_meta, SIZE_MAX / 2));
+	arena_init(&t->arena, SIZE_MAX / 2);
 	rc = json_index_read_all(
 		t, (struct scan){.p = doc, .end = (const uint8_t *)doc + n, .begin = doc}, e);
 	for (size_t i = 0; rc == 0 && i < t->n && !t->base.remote; i++) {
@@ -598,7 +517,7 @@ int refs_table_open(struct blob *file, uint64_t max_meta, struct refs_index **re
 	rc = blob_read(file, 0, doc, (size_t)file->size, e);
 	if (rc == 0)
 		rc = refs_table_parse(doc, (size_t)file->size, max_meta, ret, e);
-	if (rc == 0)
+	if (rc == 0 && file->fd < 0)
 		json_index_of(*ret)->file = file;
 	return rc;
 }

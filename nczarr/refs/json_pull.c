@@ -36,23 +36,12 @@ int scan_next(struct scan *s, char close, struct err *e)
 	return scan_is(s, close) ? 0 : scan_bad(s, "a comma or the end is expected", e);
 }
 
-/* json_pull_escape - parse an escape after its backslash. */
-static int json_pull_escape(struct scan *s, struct buf *out, struct err *e)
-{
-	uint32_t c;
-	const char *why = utf8_unescape(&s->p, s->end, &c);
-
-	if (why)
-		return scan_bad(s, why, e);
-	utf8_put(out, c);
-	return 0;
-}
-
 int scan_text(struct scan *s, struct buf *out, struct err *e)
 {
 	const uint8_t *from;
+	const char *why;
+	uint32_t c;
 	size_t n;
-	int rc;
 
 	if (!scan_is(s, '"'))
 		return scan_bad(s, "a string is expected", e);
@@ -68,9 +57,10 @@ int scan_text(struct scan *s, struct buf *out, struct err *e)
 			return scan_bad(s, "unterminated string", e);
 		if (*s->p++ == '"')
 			return out->starved ? err_nomem(e) : 0;
-		rc = json_pull_escape(s, out, e);
-		if (rc)
-			return rc;
+		why = utf8_unescape(&s->p, s->end, &c);
+		if (why)
+			return scan_bad(s, why, e);
+		utf8_put(out, c);
 	}
 }
 
@@ -107,19 +97,47 @@ static bool json_pull_is_word(uint8_t c)
 	       c == '+' || c == '-';
 }
 
-/* skip_one - skip a value, or the start of a container: +1 a container was opened. */
-static int skip_one(struct scan *s, char *ret_open, struct err *e)
+/* scan_colon - after a key. */
+static int scan_colon(struct scan *s, struct err *e)
 {
-	uint8_t c = scan_peek(s);
+	return scan_is(s, ':') ? 0 : scan_bad(s, "a colon is expected", e);
+}
 
-	*ret_open = 0;
+static int skip_value(struct scan *s, int depth, struct err *e);
+
+/* skip_inside - skip the members or elements of a container, and its end. */
+static int skip_inside(struct scan *s, char close, int depth, struct err *e)
+{
+	int rc;
+
+	if (depth == 0)
+		return scan_bad(s, "values are nested too deeply", e);
+	if (scan_is(s, close))
+		return 0;
+	do {
+		rc = 0;
+		if (close == '}' && scan_peek(s) != '"')
+			return scan_bad(s, "a key is expected", e);
+		if (close == '}')
+			rc = skip_text(s, e);
+		if (close == '}' && rc == 0)
+			rc = scan_colon(s, e);
+		rc = rc ? rc : skip_value(s, depth - 1, e);
+		rc = rc ? rc : scan_next(s, close, e);
+	} while (rc > 0);
+	return rc;
+}
+
+static int skip_value(struct scan *s, int depth, struct err *e)
+{
+	const uint8_t c = scan_peek(s);
+
 	if (c == '"')
 		return skip_text(s, e);
-	if (c == '{' || c == '[') {
-		*ret_open = (char)c;
-		s->p++;
-		return 0;
-	}
+	if (scan_is(s, '{'))
+		return skip_inside(s, '}', depth, e);
+	if (scan_is(s, '['))
+		return skip_inside(s, ']', depth, e);
 	if (!json_pull_is_word(c))
 		return scan_bad(s, "a value is expected", e);
 	while (s->p < s->end && json_pull_is_word(*s->p))
@@ -127,53 +145,26 @@ static int skip_one(struct scan *s, char *ret_open, struct err *e)
 	return 0;
 }
 
-static int skip_key(struct scan *s, struct err *e)
-{
-	int rc;
-
-	if (scan_peek(s) != '"')
-		return scan_bad(s, "a key is expected", e);
-	rc = skip_text(s, e);
-	if (rc == 0 && !scan_is(s, ':'))
-		rc = scan_bad(s, "a colon is expected", e);
-	return rc;
-}
-
 int scan_skip(struct scan *s, struct err *e)
 {
-	char close[SCAN_DEPTH], open;
-	size_t depth = 0;
+	return skip_value(s, SCAN_DEPTH, e);
+}
+
+int scan_members(struct scan *s, struct buf *key, scan_member *fn, void *arg, struct err *e)
+{
 	int rc;
 
+	if (!scan_is(s, '{'))
+		return scan_bad(s, "an object is expected", e);
+	if (scan_is(s, '}'))
+		return 0;
 	do {
-		rc = skip_one(s, &open, e);
-		if (rc)
-			return rc;
-		if (open) {
-			if (depth == SCAN_DEPTH)
-				return scan_bad(s, "values are nested too deeply", e);
-			close[depth++] = open == '{' ? '}' : ']';
-			if (!scan_is(s, close[depth - 1])) {
-				rc = open == '{' ? skip_key(s, e) : 0;
-				if (rc)
-					return rc;
-				continue;
-			}
-			depth--;
-		}
-		while (depth > 0) {
-			rc = scan_next(s, close[depth - 1], e);
-			if (rc < 0)
-				return rc;
-			if (rc == 0) {
-				depth--;
-				continue;
-			}
-			rc = close[depth - 1] == '}' ? skip_key(s, e) : 0;
-			if (rc)
-				return rc;
-			break;
-		}
-	} while (depth > 0);
-	return 0;
+		buf_clear(key);
+		rc = scan_text(s, key, e);
+		rc = rc ? rc : scan_colon(s, e);
+		(void)scan_peek(s);
+		rc = rc ? rc : fn(arg, s, e);
+		rc = rc ? rc : scan_next(s, '}', e);
+	} while (rc > 0);
+	return rc;
 }

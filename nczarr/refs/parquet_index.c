@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/core/str.h"
 #include "base/os/cancel.h"
+#include "base/os/lock.h"
 #include "nczarr/chunk_key.h"
 #include "nczarr/json/reader.h"
 #include "nczarr/parquet/parquet.h"
@@ -45,6 +47,7 @@ struct parq {
 	uint64_t records; /* references in a file */
 	uint64_t max_table;
 	uint64_t version;     /* of the .zmetadata */
+	struct buf key;       /* during opening: of a member */
 	pthread_mutex_t lock; /* of the following members */
 	pthread_cond_t loaded;
 	struct parquet_index_slot slots[KEPT];
@@ -88,7 +91,7 @@ static int parquet_index_load(struct parq *p, size_t array, uint64_t record,
 	static const struct pq_want want[] = {
 		{"path", false}, {"offset", true}, {"size", true}, {"raw", false}};
 	char key[STORE_KEY_MAX + 1];
-	struct buf file;
+	auto_buf file = buf_of((size_t)u64_min(p->max_table, SIZE_MAX / 2));
 	int rc, n;
 
 	*ret = (struct pq_table){0};
@@ -97,11 +100,9 @@ static int parquet_index_load(struct parq *p, size_t array, uint64_t record,
 	if (n < 0 || (size_t)n >= sizeof(key))
 		return err_set(e, -EBADMSG, "'%.100s': the key is too long",
 			       p->arrays[array].key);
-	buf_init(&file, (size_t)u64_min(p->max_table, SIZE_MAX / 2));
 	rc = store_get(p->store, key, &file, NULL, e);
 	if (rc == 0)
 		rc = pq_read(file.data, file.len, want, ARRAY_LEN(want), p->max_table, ret, e);
-	buf_release(&file);
 	if (rc == -ENOENT)
 		return 0; /* none of its chunks has a reference */
 	return rc ? err_wrap(e, rc, "'%.150s'", key) : 0;
@@ -145,13 +146,11 @@ static int parquet_index_take(struct parq *p, size_t array, uint64_t record,
 {
 	struct parquet_index_slot *s;
 	int rc = 0;
+	LOCK_SCOPE(&p->lock);
 
-	(void)pthread_mutex_lock(&p->lock);
 	s = find_slot(p, array, record);
-	if (!s) {
-		(void)pthread_mutex_unlock(&p->lock);
+	if (!s)
 		return err_set(e, -EINTR, "'%.150s': cancelled", p->arrays[array].key);
-	}
 	if (s->loading) {
 		(void)pthread_mutex_unlock(&p->lock);
 		rc = parquet_index_load(p, array, record, &s->table, e);
@@ -164,17 +163,16 @@ static int parquet_index_take(struct parq *p, size_t array, uint64_t record,
 		s->users++;
 		s->stamp = ++p->clock;
 	}
-	(void)pthread_mutex_unlock(&p->lock);
 	*ret = s;
 	return rc;
 }
 
 static void parquet_index_give(struct parq *p, struct parquet_index_slot *s)
 {
-	(void)pthread_mutex_lock(&p->lock);
+	LOCK_SCOPE(&p->lock);
+
 	if (--s->users == 0)
 		(void)pthread_cond_broadcast(&p->loaded);
-	(void)pthread_mutex_unlock(&p->lock);
 }
 
 static bool parquet_index_has(const struct pq_column *c, uint64_t row)
@@ -217,21 +215,10 @@ static int row_of(const struct parquet_index_slot *s, uint64_t row, struct refs_
 
 static size_t parquet_index_find_array(const struct parq *p, const char *key, size_t n)
 {
-	size_t lo = 0, hi = p->n_arrays;
+	size_t lo = 0;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		int rc = strncmp(p->arrays[mid].key, key, n);
-
-		rc = rc ? rc : p->arrays[mid].key[n] != '\0';
-		if (rc == 0)
-			return mid;
-		if (rc < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return p->n_arrays;
+	BISECT(lo, p->n_arrays, mid, strncmp(p->arrays[mid].key, key, n) < 0);
+	return lo < p->n_arrays && str_is(p->arrays[lo].key, key, n) ? lo : p->n_arrays;
 }
 
 /* grid_of - the grid of an array's chunks, for their names. */
@@ -240,19 +227,13 @@ static struct zr_grid grid_of(const struct array *a)
 	return (struct zr_grid){.rank = a->rank, .n = a->n, .len = a->grid};
 }
 
-/* parquet_index_chunk_of - parse a chunk's name to its number. */
-static bool parquet_index_chunk_of(const struct array *a, const char *name, uint64_t *ret)
-{
-	const struct zr_grid g = grid_of(a);
-
-	return zr_key_parse(&g, name, strlen(name), ret) == 0;
-}
-
 static int parq_find(struct refs_index *x, const char *key, struct refs_found *ret,
 		     struct err *e)
 {
 	struct parq *p = parquet_index_of(x);
 	struct parquet_index_slot *s;
+	struct zr_grid g;
+	const char *name = store_key_name(key);
 	uint64_t linear;
 	size_t a;
 	int rc = p->docs->ops->find(p->docs, key, ret, e);
@@ -260,8 +241,9 @@ static int parq_find(struct refs_index *x, const char *key, struct refs_found *r
 	if (rc != -ENOENT)
 		return rc;
 	a = parquet_index_find_array(p, key, store_key_parent_len(key));
-	if (a == p->n_arrays ||
-	    !parquet_index_chunk_of(&p->arrays[a], store_key_name(key), &linear))
+	if (a < p->n_arrays)
+		g = grid_of(&p->arrays[a]);
+	if (a == p->n_arrays || zr_key_parse(&g, name, strlen(name), &linear))
 		return err_set(e, -ENOENT, "'%s': no reference to it exists", key);
 	rc = parquet_index_take(p, a, linear / p->records, &s, e);
 	if (rc)
@@ -316,14 +298,14 @@ static int parquet_index_list_chunks(struct parq *p, size_t a,
 	return rc;
 }
 
-static int parq_list(struct refs_index *x, const char *key, bool want,
+static int parq_list(struct refs_index *x, const char *key,
 		     bool (*emit)(void *arg, const char *name, bool is_dir,
 				  const struct refs_found *f),
 		     void *arg, struct err *e)
 {
 	struct parq *p = parquet_index_of(x);
 	size_t a = parquet_index_find_array(p, key, strlen(key));
-	int rc = p->docs->ops->list(p->docs, key, want, emit, arg, e);
+	int rc = p->docs->ops->list(p->docs, key, emit, arg, e);
 
 	return rc || a == p->n_arrays ? rc : parquet_index_list_chunks(p, a, emit, arg, e);
 }
@@ -416,43 +398,22 @@ static int parquet_index_add_array(struct parq *p, const char *key, size_t key_l
 	return rc;
 }
 
-/* scan_docs - add every .zarray of the documents. */
-static int scan_docs(struct parq *p, struct scan s, struct err *e)
+/* add_doc - add the array of a document, if it is a .zarray. */
+static int add_doc(void *arg, struct scan *s, struct err *e)
 {
 	static const char tail[] = ".zarray";
 	const size_t n_tail = sizeof(tail) - 1;
-	struct buf key;
-	int rc = 0;
+	struct parq *p = arg;
+	const size_t n = p->key.len;
+	const char *key = (const char *)p->key.data;
+	const uint8_t *from = s->p;
+	int rc = scan_skip(s, e);
 
-	buf_init(&key, STORE_KEY_MAX + 1);
-	if (!scan_is(&s, '{'))
-		rc = scan_bad(&s, "\"metadata\" is not an object", e);
-	else
-		rc = !scan_is(&s, '}');
-	while (rc > 0) {
-		const uint8_t *from;
-		size_t n;
-
-		buf_clear(&key);
-		rc = scan_text(&s, &key, e);
-		if (rc == 0 && !scan_is(&s, ':'))
-			rc = scan_bad(&s, "a colon is expected", e);
-		(void)scan_peek(&s);
-		from = s.p;
-		if (rc == 0)
-			rc = scan_skip(&s, e);
-		n = key.len;
-		if (rc == 0 && buf_ok(&key) && n >= n_tail &&
-		    memcmp(key.data + n - n_tail, tail, n_tail) == 0 &&
-		    (n == n_tail || key.data[n - n_tail - 1] == '/'))
-			rc = parquet_index_add_array(p, (const char *)key.data,
-						     n == n_tail ? 0 : n - n_tail - 1, from,
-						     (size_t)(s.p - from), e);
-		if (rc == 0)
-			rc = scan_next(&s, '}', e);
-	}
-	buf_release(&key);
-	return rc;
+	if (rc || !buf_ok(&p->key) || n < n_tail || memcmp(key + n - n_tail, tail, n_tail) != 0 ||
+	    (n > n_tail && key[n - n_tail - 1] != '/'))
+		return rc;
+	return parquet_index_add_array(p, key, n == n_tail ? 0 : n - n_tail - 1, from,
+				       (size_t)(s->p - from), e);
 }
 
 static int parquet_index_by_key(const void *a, const void *b)
@@ -460,47 +421,47 @@ static int parquet_index_by_key(const void *a, const void *b)
 	return strcmp(((const struct array *)a)->key, ((const struct array *)b)->key);
 }
 
+/* parquet_index_meta - positions of the members of the document. */
+struct parquet_index_meta {
+	struct buf *key;
+	struct scan meta, size;
+};
+
+static int parquet_index_find_part(void *arg, struct scan *s, struct err *e)
+{
+	struct parquet_index_meta *m = arg;
+	struct scan value = *s;
+	int rc = scan_skip(s, e);
+
+	value.end = s->p;
+	if (str_is("metadata", (const char *)m->key->data, m->key->len))
+		m->meta = value;
+	if (str_is("record_size", (const char *)m->key->data, m->key->len))
+		m->size = value;
+	return rc;
+}
+
 /* read_meta - read the document: "metadata" and "record_size". */
 static int read_meta(struct parq *p, const struct buf *doc, uint64_t max_meta, struct err *e)
 {
-	struct scan s = {doc->data, doc->data + doc->len, doc->data}, meta = {0}, size = {0};
-	struct buf key;
-	const uint8_t *end = NULL;
-	int rc = scan_is(&s, '{') ? 1 : scan_bad(&s, "an object is expected", e);
+	struct scan s = {doc->data, doc->data + doc->len, doc->data};
+	struct parquet_index_meta m = {.key = &p->key};
+	int rc = scan_members(&s, &p->key, parquet_index_find_part, &m, e);
 
-	buf_init(&key, STORE_KEY_MAX);
-	while (rc > 0) {
-		bool is_meta;
-
-		buf_clear(&key);
-		rc = scan_text(&s, &key, e);
-		if (rc == 0 && !scan_is(&s, ':'))
-			rc = scan_bad(&s, "a colon is expected", e);
-		is_meta = key.len == 8 && memcmp(key.data, "metadata", 8) == 0;
-		(void)scan_peek(&s);
-		if (is_meta)
-			meta = s;
-		if (key.len == 11 && memcmp(key.data, "record_size", 11) == 0)
-			size = s;
-		if (rc == 0)
-			rc = scan_skip(&s, e);
-		end = is_meta ? s.p : end;
-		if (rc == 0)
-			rc = scan_next(&s, '}', e);
-	}
-	buf_release(&key);
-	if (rc == 0 && (!meta.p || !size.p || !end))
+	if (rc == 0 && (!m.meta.p || !m.size.p))
 		rc = scan_bad(&s, "\"metadata\" or \"record_size\" is missing", e);
-	if (rc == 0)
-		rc = scan_u64(&size, &p->records, e);
+	rc = rc ? rc : scan_u64(&m.size, &p->records, e);
 	if (rc == 0 && p->records == 0)
-		rc = scan_bad(&size, "\"record_size\" is 0", e);
-	if (rc == 0)
-		rc = scan_docs(p, meta, e);
+		rc = scan_bad(&m.size, "\"record_size\" is 0", e);
+	s = m.meta;
+	if (rc == 0 && scan_peek(&s) != '{')
+		rc = scan_bad(&s, "\"metadata\" is not an object", e);
+	rc = rc ? rc : scan_members(&s, &p->key, add_doc, p, e);
 	if (rc == 0 && p->n_arrays > 1)
 		qsort(p->arrays, p->n_arrays, sizeof(*p->arrays), parquet_index_by_key);
 	if (rc == 0)
-		rc = refs_table_parse(meta.p, (size_t)(end - meta.p), max_meta, &p->docs, e);
+		rc = refs_table_parse(m.meta.p, (size_t)(m.meta.end - m.meta.p), max_meta,
+				      &p->docs, e);
 	return rc ? err_wrap(e, rc, "'%s'", ZMETADATA) : 0;
 }
 
@@ -531,7 +492,7 @@ int refs_parq_open(struct store *store, uint64_t max_meta, struct refs_index **r
 {
 	struct parq *p = alloc_array(1, sizeof(*p));
 	struct store_stat st;
-	struct buf doc;
+	auto_buf doc = buf_of((size_t)u64_min(max_meta, SIZE_MAX / 2));
 	int rc;
 
 	if (!p)
@@ -541,13 +502,11 @@ int refs_parq_open(struct store *store, uint64_t max_meta, struct refs_index **r
 	cancel_cond_init(&p->loaded);
 	p->store = store;
 	p->max_table = max_meta / 4;
-	buf_init(&doc, (size_t)u64_min(max_meta, SIZE_MAX / 2));
+	p->key = buf_of(STORE_KEY_MAX + 1);
 	rc = store_stat(store, ZMETADATA, &st, e);
-	if (rc == 0)
-		rc = store_get(store, ZMETADATA, &doc, NULL, e);
-	if (rc == 0)
-		rc = read_meta(p, &doc, max_meta, e);
-	buf_release(&doc);
+	rc = rc ? rc : store_get(store, ZMETADATA, &doc, NULL, e);
+	rc = rc ? rc : read_meta(p, &doc, max_meta, e);
+	buf_release(&p->key);
 	if (rc) {
 		p->store = NULL;
 		parq_close(&p->base);

@@ -32,6 +32,11 @@ int scan_u64(struct scan *s, uint64_t *ret, struct err *e) NZ_MUST_USE;
 /* scan_skip - skip a value, at most SCAN_DEPTH deep. */
 #define SCAN_DEPTH 64
 int scan_skip(struct scan *s, struct err *e) NZ_MUST_USE;
+/* scan_members - call fn for each member of an object, with its key in `key`. fn checks that the
+ * key fits there, and consumes the value. */
+typedef int scan_member(void *arg, struct scan *s, struct err *e);
+int scan_members(struct scan *s, struct buf *key, scan_member *fn, void *arg,
+		 struct err *e) NZ_MUST_USE;
 /* scan_next - after a member or element: 1 if a comma was consumed, 0 if `close` was. */
 int scan_next(struct scan *s, char close, struct err *e) NZ_MUST_USE;
 int scan_bad(const struct scan *s, const char *what, struct err *e);
@@ -59,13 +64,13 @@ struct refs_index_ops {
 	/* find - look up a key, "" the root. -ENOENT. After success the caller calls done. */
 	int (*find)(struct refs_index *x, const char *key, struct refs_found *ret, struct err *e);
 	void (*done)(struct refs_index *x, struct refs_found *f);
-	/* list - emit each name below a key once; found is set only if `want` and it is no folder,
-	 * and only during the call. emit returns false to stop. */
-	int (*list)(struct refs_index *x, const char *key, bool want,
+	/* list - emit each name below a key once; found is set only if it is no folder, and only
+	 * during the call. emit returns false to stop. */
+	int (*list)(struct refs_index *x, const char *key,
 		    bool (*emit)(void *arg, const char *name, bool is_dir,
 				 const struct refs_found *f),
 		    void *arg, struct err *e);
-	/* check - as store_check() of the document. NULL: not needed. */
+	/* check - as store_check() of the document. */
 	int (*check)(struct refs_index *x, struct err *e);
 };
 
@@ -74,8 +79,8 @@ struct refs_index {
 	bool remote; /* it is remote or refers to remote files */
 };
 
-/* refs_table_open - open a JSON document. file: taken on success, and closed if it is a
- * descriptor's, too. max_meta: limit of the document, and of the table, in bytes. */
+/* refs_table_open - open a JSON document. file: taken on success if it is remote. max_meta: limit
+ * of the document, and of the table, in bytes. */
 int refs_table_open(struct blob *file, uint64_t max_meta, struct refs_index **ret,
 		    struct err *e) NZ_MUST_USE;
 /* refs_table_parse - the same for n bytes in memory; without later checks. */

@@ -139,43 +139,6 @@ static int refs_source_bid(const struct source_at *at, struct err *e)
 
 /* ---- opening ---- */
 
-/* own_file - the document, with a duplicated descriptor until it is accepted. */
-static int own_file(const struct source_at *at, struct blob **ret, struct err *e)
-{
-	struct blob *b;
-	int fd;
-
-	if (at->fd < 0) {
-		*ret = at->file;
-		return 0;
-	}
-	b = alloc_array(1, sizeof(*b));
-	fd = b ? fcntl(at->fd, F_DUPFD_CLOEXEC, 0) : -1;
-	if (fd < 0) {
-		free(b);
-		return b ? err_sys(e, errno, "cannot duplicate a file descriptor")
-			 : err_nomem(e);
-	}
-	*b = blob_of_fd(fd, at->file->size);
-	*ret = b;
-	return 0;
-}
-
-static int open_json(const struct source_at *at, const struct source_options *opts,
-		     struct refs_index **ret, struct err *e)
-{
-	struct blob *file = NULL;
-	int rc = own_file(at, &file, e);
-
-	if (rc == 0)
-		rc = refs_table_open(file, opts->max_meta_bytes, ret, e);
-	if (rc && at->fd >= 0 && file) {
-		(void)close(file->fd); /* it was only read from */
-		free(file);
-	}
-	return rc;
-}
-
 static int open_parquet(const struct source_at *at, const struct source_options *opts,
 			struct refs_index **ret, struct err *e)
 {
@@ -246,7 +209,8 @@ static int refs_source_open_source(const struct source_at *at,
 {
 	struct source_at tree = {.path = at->path, .fd = -1, .st = at->st};
 	struct refs_index *x = NULL;
-	int rc = at->file ? open_json(at, opts, &x, e) : open_parquet(at, opts, &x, e);
+	int rc = at->file ? refs_table_open(at->file, opts->max_meta_bytes, &x, e)
+			  : open_parquet(at, opts, &x, e);
 
 	if (rc == 0)
 		rc = refs_source_over(at, opts, x, &tree.store, e);
@@ -264,7 +228,7 @@ static int refs_source_open_source(const struct source_at *at,
 		return rc;
 	}
 	if (at->fd >= 0)
-		(void)close(at->fd); /* taken; the index has one of its own */
+		(void)close(at->fd); /* taken; the index of a directory has one of its own */
 	return 0;
 }
 

@@ -96,7 +96,7 @@ static int refs_list(struct store *s, const char *key, bool want_stat, store_emi
 	struct refs_store_listing l = {
 		.r = r, .want_stat = want_stat, .emit = emit, .arg = arg};
 
-	return r->index->ops->list(r->index, key, want_stat, refs_store_emit_one, &l, e);
+	return r->index->ops->list(r->index, key, refs_store_emit_one, &l, e);
 }
 
 /* read_at - read bytes of the target; f is measured. */
@@ -195,7 +195,7 @@ static int refs_check(struct store *s, struct err *e)
 
 	if (refs_targets_changed(r->targets))
 		return err_set(e, -ESTALE, "a file that is referred to was changed");
-	return r->index->ops->check ? r->index->ops->check(r->index, e) : 0;
+	return r->index->ops->check(r->index, e);
 }
 
 static int refs_place(struct store *s, const char *key, struct store_place *ret, struct err *e)
