@@ -402,8 +402,7 @@ int pq_chunk_read(const struct pq_chunk *c, struct pq_column *col, uint64_t firs
 	while (rc == 0 && p.row < p.end) {
 		rc = t.p == t.end ? pages_damaged("a column is truncated", e)
 				  : pages_read_header(&t, &g, e);
-		if (rc == 0)
-			rc = pages_one_page(&p, &g, t.p, e);
+		rc = rc ? rc : pages_one_page(&p, &g, t.p, e);
 		if (rc == 0)
 			t.p += g.stored;
 	}

@@ -479,8 +479,7 @@ int pq_writer_end(struct pq_writer *w, int fd, struct err *e)
 	if (!buf_ok(&w->groups))
 		return err_nomem(e);
 	rc = put_out(w, &w->page, e);
-	if (rc == 0)
-		rc = drain(w, fd, e);
+	rc = rc ? rc : drain(w, fd, e);
 	buf_clear(&w->groups);
 	w->n_groups = 0;
 	w->total = w->at = 0;

@@ -224,8 +224,7 @@ static int json_index_put_list(struct json_index_table *t, struct scan *s,
 	rc = scan_u64(s, &x->off, e);
 	if (rc == 0 && !scan_is(s, ','))
 		rc = scan_bad(s, "a reference has no length", e);
-	if (rc == 0)
-		rc = scan_u64(s, &x->len, e);
+	rc = rc ? rc : scan_u64(s, &x->len, e);
 	if (rc == 0 && !scan_is(s, ']'))
 		rc = scan_bad(s, "a reference is too long", e);
 	return rc;
@@ -515,8 +514,7 @@ int refs_table_open(struct blob *file, uint64_t max_meta, struct refs_index **re
 	if (!doc)
 		return err_nomem(e);
 	rc = blob_read(file, 0, doc, (size_t)file->size, e);
-	if (rc == 0)
-		rc = refs_table_parse(doc, (size_t)file->size, max_meta, ret, e);
+	rc = rc ? rc : refs_table_parse(doc, (size_t)file->size, max_meta, ret, e);
 	if (rc == 0 && file->fd < 0)
 		json_index_of(*ret)->file = file;
 	return rc;

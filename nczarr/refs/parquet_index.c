@@ -459,9 +459,8 @@ static int read_meta(struct parq *p, const struct buf *doc, uint64_t max_meta, s
 	rc = rc ? rc : scan_members(&s, &p->key, add_doc, p, e);
 	if (rc == 0 && p->n_arrays > 1)
 		qsort(p->arrays, p->n_arrays, sizeof(*p->arrays), parquet_index_by_key);
-	if (rc == 0)
-		rc = refs_table_parse(m.meta.p, (size_t)(m.meta.end - m.meta.p), max_meta,
-				      &p->docs, e);
+	rc = rc ? rc : refs_table_parse(m.meta.p, (size_t)(m.meta.end - m.meta.p), max_meta,
+					&p->docs, e);
 	return rc ? err_wrap(e, rc, "'%s'", ZMETADATA) : 0;
 }
 

@@ -143,61 +143,47 @@ static int open_parquet(const struct source_at *at, const struct source_options 
 			struct refs_index **ret, struct err *e)
 {
 	struct store *store = at->store;
-	int fd = store ? -1 : fcntl(at->fd, F_DUPFD_CLOEXEC, 0);
+	auto_fd int fd = store ? -1 : fcntl(at->fd, F_DUPFD_CLOEXEC, 0);
 	int rc = 0;
 
-	if (!store) {
+	if (!store)
 		rc = fd < 0 ? err_sys(e, errno, "cannot duplicate a file descriptor")
 			    : store_dir_open(fd, &store, e);
-		if (rc && fd >= 0)
-			(void)close(fd); /* it was only read from */
-	}
-	if (rc == 0)
-		rc = refs_parq_open(store, opts->max_meta_bytes, ret, e);
+	fd = rc ? fd : -1; /* taken */
+	rc = rc ? rc : refs_parq_open(store, opts->max_meta_bytes, ret, e);
 	if (rc && !at->store)
 		store_close(store);
 	return rc;
 }
 
-/* refs_source_dir_of - directory of a local document. New. */
-static char *refs_source_dir_of(const char *path)
-{
-	char *real = realpath(path, NULL), *slash;
-
-	if (!real)
-		return NULL;
-	slash = strrchr(real, '/');
-	if (slash)
-		slash[slash == real] = '\0';
-	return real;
-}
-
 static int open_targets(const struct source_at *at, const struct source_options *opts,
 			struct refs_targets **ret, struct err *e)
 {
-	auto_free char *dir = at->fd >= 0 ? refs_source_dir_of(at->path) : NULL;
+	const bool local = at->fd >= 0;
+	auto_free char *dir = local ? realpath(at->path, NULL) : NULL;
 	const struct refs_origin home = {
-		.address = at->fd >= 0 ? NULL : at->path,
+		.address = local ? NULL : at->path,
 		.dir = dir,
-		.external_root = at->fd >= 0 ? opts->external_root : NULL,
+		.external_root = local ? opts->external_root : NULL,
 		.reach = &g_reach,
 	};
+	char *slash = dir ? strrchr(dir, '/') : NULL;
 
-	if (at->fd >= 0 && !dir)
+	if (local && !dir)
 		return err_sys(e, errno, "cannot open the directory of the reference file");
+	if (slash)
+		slash[slash == dir] = '\0';
 	return refs_targets_new(&home, ret, e);
 }
 
-/* refs_source_over - make the store over an index and its targets. x is taken; if it is remote,
- * its file or store is left to the caller. */
+/* refs_source_over - make the store over an index and its targets. */
 static int refs_source_over(const struct source_at *at, const struct source_options *opts,
 			    struct refs_index *x, struct store **ret, struct err *e)
 {
 	struct refs_targets *t = NULL;
 	int rc = open_targets(at, opts, &t, e);
 
-	if (rc == 0)
-		rc = store_refs_open(x, t, ret, e);
+	rc = rc ? rc : store_refs_open(x, t, ret, e);
 	if (rc)
 		refs_targets_free(t);
 	return rc;
@@ -212,8 +198,7 @@ static int refs_source_open_source(const struct source_at *at,
 	int rc = at->file ? refs_table_open(at->file, opts->max_meta_bytes, &x, e)
 			  : open_parquet(at, opts, &x, e);
 
-	if (rc == 0)
-		rc = refs_source_over(at, opts, x, &tree.store, e);
+	rc = rc ? rc : refs_source_over(at, opts, x, &tree.store, e);
 	if (rc == 0) {
 		tree.st.st_mode = S_IFDIR | (at->st.st_mode & 0777);
 		rc = zarr_source_ops.open(&tree, opts, ret, e);

@@ -43,6 +43,20 @@ static int refs_store_measure(struct refs_store *r, struct refs_found *f, struct
 	return 0;
 }
 
+/* refs_store_find - find a reference, with its length. */
+static int refs_store_find(struct refs_store *r, const char *key, struct refs_found *ret,
+			   struct err *e)
+{
+	int rc = r->index->ops->find(r->index, key, ret, e);
+
+	if (rc)
+		return rc;
+	rc = refs_store_measure(r, ret, e);
+	if (rc)
+		r->index->ops->done(r->index, ret);
+	return rc;
+}
+
 static void put_stat(const struct refs_found *f, struct store_stat *ret)
 {
 	*ret = (struct store_stat){.is_dir = f->what == REFS_FOLDER,
@@ -54,15 +68,13 @@ static int refs_stat(struct store *s, const char *key, struct store_stat *ret, s
 {
 	struct refs_store *r = refs_store_of(s);
 	struct refs_found f;
-	int rc = r->index->ops->find(r->index, key, &f, e);
+	int rc = refs_store_find(r, key, &f, e);
 
 	if (rc)
 		return rc;
-	rc = refs_store_measure(r, &f, e);
-	if (rc == 0)
-		put_stat(&f, ret);
+	put_stat(&f, ret);
 	r->index->ops->done(r->index, &f);
-	return rc;
+	return 0;
 }
 
 struct refs_store_listing {
@@ -145,13 +157,11 @@ static int refs_read(struct store *s, const char *key, struct store_io *io, stru
 {
 	struct refs_store *r = refs_store_of(s);
 	struct refs_found f;
-	int rc = r->index->ops->find(r->index, key, &f, e);
+	int rc = refs_store_find(r, key, &f, e);
 
 	if (rc)
 		return rc;
-	rc = refs_store_measure(r, &f, e);
-	if (rc == 0)
-		rc = refs_store_read_found(r, key, &f, io, e);
+	rc = refs_store_read_found(r, key, &f, io, e);
 	io->version = f.version;
 	r->index->ops->done(r->index, &f);
 	return rc;

@@ -18,8 +18,10 @@
 #include "base/core/hash.h"
 #include "base/core/list.h"
 #include "base/core/map.h"
+#include "base/core/str.h"
 #include "base/os/open_beneath.h"
 #include "base/os/cancel.h"
+#include "base/os/lock.h"
 #include "base/os/url.h"
 
 #define OPEN_MAX_TARGETS 64 /* cached open targets, in addition to those in use */
@@ -49,30 +51,22 @@ struct refs_targets {
 	_Atomic bool changed;
 };
 
-static char *targets_copy(const char *text, bool *ok)
-{
-	char *r = text ? strdup(text) : NULL;
-
-	*ok = *ok && (r || !text);
-	return r;
-}
-
 int refs_targets_new(const struct refs_origin *home, struct refs_targets **ret, struct err *e)
 {
 	struct refs_targets *t = alloc_array(1, sizeof(*t));
-	bool ok = t != NULL;
+	bool failed = false;
 
-	if (!ok)
+	if (!t)
 		return err_nomem(e);
 	(void)pthread_mutex_init(&t->lock, NULL); /* cannot fail with default attributes */
 	cancel_cond_init(&t->opened);
-	t->address = targets_copy(home->address, &ok);
+	t->address = str_copy(home->address, &failed);
 	/* links are resolved now, so that the check for "below" stays valid */
 	t->dir = home->dir ? realpath(home->dir, NULL) : NULL;
 	t->external_root = home->external_root ? realpath(home->external_root, NULL) : NULL;
 	t->reach = home->reach;
 	list_init(&t->idle);
-	if (!ok || (home->dir && !t->dir)) {
+	if (failed || (home->dir && !t->dir)) {
 		refs_targets_free(t);
 		return err_nomem(e);
 	}
@@ -149,11 +143,10 @@ static int open_below(const struct refs_targets *t, const char *path, struct err
 			       "a remote reference file refers to the local file '%.*s', which "
 			       "is not allowed",
 			       SHOWN, path);
-	if (path[0] != '/' && asprintf(&joined, "%s/%s", t->dir, path) < 0) {
-		joined = NULL;
+	joined = path[0] == '/' ? strdup(path) : str_printf("%s/%s", t->dir, path);
+	if (!joined)
 		return err_nomem(e);
-	}
-	real = realpath(joined ? joined : path, NULL);
+	real = realpath(joined, NULL);
 	if (!real)
 		return err_sys(e, errno, "'%.*s'", SHOWN, path);
 	for (size_t i = 0; i < ARRAY_LEN(roots); i++) {
@@ -174,11 +167,11 @@ static int open_below(const struct refs_targets *t, const char *path, struct err
 		       SHOWN, path);
 }
 
+/* targets_open_file - *ret_seen: its identity. */
 static int targets_open_file(const struct refs_targets *t, struct refs_target *x,
-			     const char *path, struct err *e)
+			     const char *path, uint64_t *ret_seen, struct err *e)
 {
 	struct stat st;
-	uint64_t seen;
 	int fd = open_below(t, path, e);
 
 	if (fd < 0)
@@ -187,12 +180,7 @@ static int targets_open_file(const struct refs_targets *t, struct refs_target *x
 		(void)close(fd); /* not read yet */
 		return err_set(e, -EIO, "'%.*s' is not a regular file", SHOWN, path);
 	}
-	seen = store_version(store_mix_file(&st));
-	if (x->seen && x->seen != seen) {
-		(void)close(fd); /* the same */
-		return err_set(e, -ESTALE, "'%.*s' was changed", SHOWN, path);
-	}
-	x->seen = seen;
+	*ret_seen = store_version(store_mix_file(&st));
 	x->local = blob_of_fd(fd, (uint64_t)st.st_size);
 	x->blob = &x->local;
 	return 0;
@@ -244,32 +232,36 @@ static uint64_t seen_of(const struct blob *b)
 	return (b->size ^ b->version * UINT64_C(0x9e3779b97f4a7c15)) | (uint64_t)1 << 63;
 }
 
-static int open_remote(const struct refs_targets *t, struct refs_target *x, struct err *e)
+static int open_remote(const struct refs_targets *t, struct refs_target *x, uint64_t *ret_seen,
+		       struct err *e)
 {
-	struct buf address;
-	uint64_t seen;
-	int rc;
+	auto_buf address = buf_of((size_t)1 << 16);
+	int rc = put_remote(x->url, &address, e);
 
-	buf_init(&address, (size_t)1 << 16);
-	rc = put_remote(x->url, &address, e);
 	buf_putc(&address, '\0');
 	if (rc == 0 && (!t->reach || !t->reach->blob))
 		rc = err_set(e, -EOPNOTSUPP,
 			     "'%.*s': references to remote files are not supported here", SHOWN,
 			     x->url);
+	rc = rc ? rc : t->reach->blob(t->reach->arg, t->address, (const char *)address.data,
+				      &x->blob, e);
 	if (rc == 0)
-		rc = t->reach->blob(t->reach->arg, t->address, (const char *)address.data,
-				    &x->blob, e);
-	buf_release(&address);
-	if (rc)
-		return rc;
-	seen = seen_of(x->blob);
-	if (x->seen && x->seen != seen) {
+		*ret_seen = seen_of(x->blob);
+	return rc;
+}
+
+static int targets_open(const struct refs_targets *t, struct refs_target *x, struct err *e)
+{
+	const char *path = targets_path_of(x->url);
+	uint64_t seen = 0;
+	int rc = path ? targets_open_file(t, x, path, &seen, e) : open_remote(t, x, &seen, e);
+
+	if (rc == 0 && x->seen && x->seen != seen) {
 		close_target(x);
-		return err_set(e, -ESTALE, "'%.*s' was changed", SHOWN, x->url);
+		return err_set(e, -ESTALE, "'%.*s' was changed", SHOWN, path ? path : x->url);
 	}
-	x->seen = seen;
-	return 0;
+	x->seen = rc ? x->seen : seen;
+	return rc;
 }
 
 /* ---- the few that are open ---- */
@@ -303,7 +295,6 @@ static void targets_trim(struct refs_targets *t)
 		struct refs_target *x = CONTAINER_OF(t->idle.prev, struct refs_target, idle);
 
 		list_remove(&x->idle);
-		list_init(&x->idle);
 		close_target(x);
 		t->n_open--;
 	}
@@ -319,7 +310,6 @@ static void targets_use(struct refs_target *x)
 int refs_target_take(struct refs_targets *t, const char *url, struct refs_target **ret,
 		     struct blob **ret_blob, struct err *e)
 {
-	const char *path = targets_path_of(url);
 	struct refs_target *x;
 	int rc = 0;
 
@@ -334,7 +324,7 @@ int refs_target_take(struct refs_targets *t, const char *url, struct refs_target
 	if (x && !x->blob) {
 		x->opening = true;
 		(void)pthread_mutex_unlock(&t->lock);
-		rc = path ? targets_open_file(t, x, path, e) : open_remote(t, x, e);
+		rc = targets_open(t, x, e);
 		(void)pthread_mutex_lock(&t->lock);
 		x->opening = false;
 		t->n_open += rc == 0;
@@ -360,27 +350,24 @@ int refs_target_take(struct refs_targets *t, const char *url, struct refs_target
 bool refs_target_if_open(struct refs_targets *t, const char *url, struct refs_target **ret,
 			 struct blob **ret_blob)
 {
-	struct refs_target *x;
+	LOCK_SCOPE(&t->lock);
+	struct refs_target *x = targets_find(t, url, false);
 
-	(void)pthread_mutex_lock(&t->lock);
-	x = targets_find(t, url, false);
-	if (x && (x->opening || !x->blob))
-		x = NULL;
-	if (x)
-		targets_use(x);
-	(void)pthread_mutex_unlock(&t->lock);
+	if (!x || x->opening || !x->blob)
+		return false;
+	targets_use(x);
 	*ret = x;
-	*ret_blob = x ? x->blob : NULL;
-	return x != NULL;
+	*ret_blob = x->blob;
+	return true;
 }
 
 void refs_target_give(struct refs_targets *t, struct refs_target *x)
 {
-	(void)pthread_mutex_lock(&t->lock);
+	LOCK_SCOPE(&t->lock);
+
 	if (--x->users == 0)
 		list_add(&t->idle, &x->idle);
 	targets_trim(t);
-	(void)pthread_mutex_unlock(&t->lock);
 }
 
 int refs_target_place(const struct refs_targets *t, const char *url, struct buf *out,

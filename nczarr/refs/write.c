@@ -84,8 +84,7 @@ static int put_docs(struct refs_write_walk *w, bool is_array, uint32_t ord, stru
 		rc = zr_view_file(w->v, &n, &w->text, e);
 		w->dir.len = keep;
 		buf_puts(&w->dir, zr_doc_file(n.doc));
-		if (rc == 0)
-			rc = put_nul(&w->dir, e);
+		rc = rc ? rc : put_nul(&w->dir, e);
 		if (rc == 0)
 			rc = from_out(w, w->out->doc(w->out->arg, (const char *)w->dir.data,
 						     &w->text, e));
@@ -167,10 +166,9 @@ static int refs_write_refuse(struct refs_write_walk *w, uint32_t array, uint64_t
 {
 	const char *advice = w->opts->inlined ? "it cannot be embedded either"
 					      : "add -o inline to embed such chunks";
-	struct buf path;
+	auto_buf path = buf_of(PATH_LONG);
 	size_t cut;
 
-	buf_init(&path, PATH_LONG);
 	ds_array_path(&w->s->ds, array, &path);
 	cut = path.len > 120 ? path.len - 120 : 0;
 	if (dt_is_vlen(&w->s->ds.arrays[array].type))
@@ -184,7 +182,6 @@ static int refs_write_refuse(struct refs_write_walk *w, uint32_t array, uint64_t
 			       ": %.150s: %s",
 			       (int)(path.len - cut), (const char *)path.data + cut, linear,
 			       why, advice);
-	buf_release(&path);
 	return code;
 }
 
@@ -284,13 +281,11 @@ static int refs_write_put_chunks(struct refs_write_walk *w, uint32_t array, stru
 		rc = zr_view_next(w->v, array, at, &at, e);
 		if (rc == -ENOENT)
 			return 0;
-		if (rc == 0)
-			rc = find_chunk(w, array, at, &c, e);
+		rc = rc ? rc : find_chunk(w, array, at, &c, e);
 		if (rc == -ENOENT)
 			continue;
 		zr_key_format(g, at, name);
-		if (rc == 0)
-			rc = from_out(w, w->out->chunk(w->out->arg, name, at, &c, e));
+		rc = rc ? rc : from_out(w, w->out->chunk(w->out->arg, name, at, &c, e));
 		if (rc)
 			return rc;
 	}
@@ -301,18 +296,16 @@ static int refs_write_put_array(struct refs_write_walk *w, uint32_t array, struc
 {
 	int rc = set_dir(w, true, array, e);
 
-	if (rc == 0)
-		rc = put_docs(w, true, array, e);
+	rc = rc ? rc : put_docs(w, true, array, e);
 	if (rc)
 		return rc;
 	if (w->dir.len > 0)
 		w->dir.data[w->dir.len - 1] = '\0';
 	rc = from_out(w, w->out->begin(w->out->arg, (const char *)w->dir.data,
 				       w->visible->named[array].n, e));
-	if (rc == 0)
-		rc = refs_write_put_chunks(w, array, e);
+	rc = rc ? rc : refs_write_put_chunks(w, array, e);
 	w->done += w->visible->named[array].n;
-	return rc ? rc : from_out(w, w->out->end(w->out->arg, e));
+	return rc || !w->out->end ? rc : from_out(w, w->out->end(w->out->arg, e));
 }
 
 static int refs_write_put_all(struct refs_write_walk *w, struct err *e)
@@ -331,8 +324,7 @@ static int refs_write_put_all(struct refs_write_walk *w, struct err *e)
 		if (w->visible->hidden_groups[g])
 			continue;
 		rc = set_dir(w, false, g, e);
-		if (rc == 0)
-			rc = put_docs(w, false, g, e);
+		rc = rc ? rc : put_docs(w, false, g, e);
 		for (uint32_t i = 0; rc == 0 && i < group->n_arrays; i++)
 			if (!w->visible->hidden_arrays[group->arrays[i]])
 				rc = refs_write_put_array(w, group->arrays[i], e);
@@ -344,7 +336,15 @@ int refs_walk(struct source *s, struct view *v, const char *group,
 	      const struct refs_options *opts, const struct refs_out *out, bool *ret_out,
 	      struct err *e)
 {
-	struct refs_write_walk w = {.s = s, .v = v, .group = group, .opts = opts, .out = out};
+	struct refs_write_walk w = {.s = s,
+				    .v = v,
+				    .group = group,
+				    .opts = opts,
+				    .out = out,
+				    .dir = buf_of(PATH_LONG),
+				    .text = buf_of(SIZE_MAX / 2),
+				    .key = buf_of(PATH_LONG),
+				    .url = buf_of(PATH_LONG)};
 	int rc;
 
 	*ret_out = false;
@@ -354,10 +354,6 @@ int refs_walk(struct source *s, struct view *v, const char *group,
 			       "references can point to the chunks of a Zarr v2 store only");
 	w.encode = strncmp(opts->address, "http://", 7) == 0 ||
 		   strncmp(opts->address, "https://", 8) == 0;
-	buf_init(&w.dir, PATH_LONG);
-	buf_init(&w.text, SIZE_MAX / 2);
-	buf_init(&w.key, PATH_LONG);
-	buf_init(&w.url, PATH_LONG);
 	w.prefetch = refs_prefetch_new(v, opts);
 	rc = refs_write_put_all(&w, e);
 	refs_prefetch_free(w.prefetch);

@@ -39,7 +39,7 @@ struct refs_out {
 	/* chunk - add a reference. name: in the array's directory; linear: ascending. */
 	int (*chunk)(void *arg, const char *name, uint64_t linear, const struct refs_chunk *c,
 		     struct err *e);
-	int (*end)(void *arg, struct err *e);
+	int (*end)(void *arg, struct err *e); /* NULL: not needed */
 };
 
 /* refs_walk - pass all documents and chunks of a view to `out`, with keys below the group. Arrays

@@ -7,8 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/core/base64.h"
 #include "base/core/str.h"
-#include "nczarr/json/writer.h"
 
 #define HELD ((size_t)256 << 10) /* bytes of one write */
 
@@ -37,30 +37,12 @@ static int write_json_begin_array(void *arg, const char *key, uint64_t n NZ_UNUS
 	return buf_ok(&j->dir) ? 0 : err_nomem(e);
 }
 
-/* put_inline - append "base64:..." as a string. */
-static int put_base64(struct buf *out, const struct refs_chunk *c, struct err *e)
-{
-	const size_t at = out->len;
-	struct jw w;
-
-	jw_init(&w, out, false);
-	/* the quote that it begins with goes in front of "base64:" */
-	buf_puts(out, "\"base64:");
-	jw_base64(&w, c->data, (size_t)c->len);
-	if (!buf_ok(out))
-		return err_nomem(e);
-	memmove(out->data + at + 8, out->data + at + 9, out->len - at - 9);
-	out->len--;
-	return 0;
-}
-
 static int write_json_put_chunk(void *arg, const char *name, uint64_t linear NZ_UNUSED,
 				const struct refs_chunk *c, struct err *e)
 {
 	struct json_out *j = arg;
 	struct buf *out = &j->part->text;
 	const size_t dir = j->dir.len;
-	int rc = 0;
 
 	buf_puts(&j->dir, name);
 	buf_putc(&j->dir, '\0');
@@ -69,7 +51,9 @@ static int write_json_put_chunk(void *arg, const char *name, uint64_t linear NZ_
 	refs_part_key(j->part, (const char *)j->dir.data);
 	j->dir.len = dir;
 	if (c->data) {
-		rc = put_base64(out, c, e);
+		buf_puts(out, "\"base64:");
+		base64_put(out, c->data, (size_t)c->len);
+		buf_putc(out, '"');
 	} else {
 		buf_putc(out, '[');
 		str_put_json(out, c->url, strlen(c->url));
@@ -77,18 +61,13 @@ static int write_json_put_chunk(void *arg, const char *name, uint64_t linear NZ_
 			buf_printf(out, ", %" PRIu64 ", %" PRIu64, c->off, c->len);
 		buf_putc(out, ']');
 	}
-	return rc ? rc : refs_part_flush(j->part, HELD, e);
-}
-
-static int write_json_end_array(void *arg NZ_UNUSED, struct err *e NZ_UNUSED)
-{
-	return 0;
+	return refs_part_flush(j->part, HELD, e);
 }
 
 int refs_set_json_add(struct refs_part *p, struct source *s, struct view *v,
 		      const struct refs_options *opts, bool *ret_out, struct err *e)
 {
-	struct json_out j = {.part = p};
+	struct json_out j = {.part = p, .dir = buf_of((size_t)1 << 20)};
 	const struct refs_out out = {
 		.arg = &j,
 		/* of all datasets they would have to be known before the first */
@@ -97,11 +76,9 @@ int refs_set_json_add(struct refs_part *p, struct source *s, struct view *v,
 		.doc = write_json_put_doc,
 		.begin = write_json_begin_array,
 		.chunk = write_json_put_chunk,
-		.end = write_json_end_array,
 	};
 	int rc;
 
-	buf_init(&j.dir, (size_t)1 << 20);
 	rc = refs_walk(s, v, p->group, opts, &out, ret_out, e);
 	buf_release(&j.dir);
 	return rc;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/os/io.h"
+#include "base/os/lock.h"
 #include "base/os/open_beneath.h"
 
 #define RECORDS 100000                 /* references in a file */
@@ -132,8 +133,7 @@ static int end_record(struct parquet_out *p, struct err *e)
 {
 	int rc = write_parquet_fill(p, u64_min(p->records, p->n - p->record * p->records), e);
 
-	if (rc == 0)
-		rc = pq_writer_end(p->w, p->fd, e);
+	rc = rc ? rc : pq_writer_end(p->w, p->fd, e);
 	if (rc == 0 && p->sync)
 		rc = io_sync(p->fd, true, e);
 	if (close(p->fd) < 0 && rc == 0)
@@ -155,8 +155,7 @@ static int go_to(struct parquet_out *p, uint64_t record, bool open, struct err *
 			break;
 		}
 		rc = open_record(p, e);
-		if (rc == 0)
-			rc = end_record(p, e);
+		rc = rc ? rc : end_record(p, e);
 	}
 	return rc == 0 && open ? open_record(p, e) : rc;
 }
@@ -179,10 +178,8 @@ static int write_parquet_put_chunk(void *arg, const char *name NZ_UNUSED, uint64
 	struct parquet_out *p = arg;
 	int rc = go_to(p, linear / p->records, true, e);
 
-	if (rc == 0)
-		rc = write_parquet_fill(p, linear % p->records, e);
-	if (rc == 0)
-		rc = put_row(p, c, e);
+	rc = rc ? rc : write_parquet_fill(p, linear % p->records, e);
+	rc = rc ? rc : put_row(p, c, e);
 	if (rc == 0 && pq_writer_pending(p->w) > PENDING_MAX)
 		rc = pq_writer_flush(p->w, p->fd, e);
 	return rc;
@@ -195,8 +192,7 @@ static int write_parquet_end_array(void *arg, struct err *e)
 
 	if (p->n > 0)
 		rc = go_to(p, (p->n - 1) / p->records + 1, false, e);
-	if (p->array_fd >= 0)
-		(void)close(p->array_fd); /* it was not written to */
+	auto_fd_fn(&p->array_fd); /* it was not written to */
 	p->array_fd = -1;
 	return rc;
 }
@@ -204,28 +200,20 @@ static int write_parquet_end_array(void *arg, struct err *e)
 /* take_writer, give_writer - a writer keeps its memory from one dataset to the next. */
 static int take_writer(struct refs_set *set, struct pq_writer **ret, struct err *e)
 {
-	(void)pthread_mutex_lock(&set->lock);
+	LOCK_SCOPE(&set->lock);
+
 	*ret = set->n_idle ? set->idle[--set->n_idle] : NULL;
-	(void)pthread_mutex_unlock(&set->lock);
 	return *ret ? 0 : pq_writer_new(columns, ARRAY_LEN(columns), ret, e);
 }
 
 static void give_writer(struct refs_set *set, struct pq_writer *w)
 {
-	(void)pthread_mutex_lock(&set->lock);
-	if (set->n_idle < REFS_IDLE_MAX) {
-		set->idle[set->n_idle++] = w;
-		w = NULL;
-	}
-	(void)pthread_mutex_unlock(&set->lock);
-	pq_writer_free(w);
-}
+	LOCK_SCOPE(&set->lock);
 
-/* remove_files - remove the files of a dataset that failed. */
-static void remove_files(const struct refs_part *p)
-{
-	if (*p->group) /* else the caller removes the directory */
-		remove_beneath(p->set->dir_fd, p->group);
+	if (set->n_idle < REFS_IDLE_MAX)
+		set->idle[set->n_idle++] = w;
+	else
+		pq_writer_free(w);
 }
 
 int refs_set_parquet_add(struct refs_part *part, struct source *s, struct view *v,
@@ -233,6 +221,7 @@ int refs_set_parquet_add(struct refs_part *part, struct source *s, struct view *
 {
 	struct parquet_out p = {.part = part,
 				.records = part->set->records,
+				.key = buf_of((size_t)1 << 20),
 				.sync = *part->group == '\0',
 				.array_fd = -1,
 				.fd = -1};
@@ -249,20 +238,16 @@ int refs_set_parquet_add(struct refs_part *part, struct source *s, struct view *
 	if (shown && shown->keys.nested)
 		return err_set(e, -EINVAL,
 			       "Parquet references support dimension_separator=. only");
-	buf_init(&p.key, (size_t)1 << 20);
 	rc = take_writer(part->set, &p.w, e);
-	if (rc == 0)
-		rc = refs_walk(s, v, part->group, opts, &out, ret_out, e);
+	rc = rc ? rc : refs_walk(s, v, part->group, opts, &out, ret_out, e);
 	if (rc == 0)
 		give_writer(part->set, p.w);
 	else
 		pq_writer_free(p.w); /* it may have rows of a file that is not complete */
-	if (p.array_fd >= 0)
-		(void)close(p.array_fd); /* it was not written to */
-	if (p.fd >= 0)
-		(void)close(p.fd); /* rc has the result of the writes */
-	if (rc < 0)
-		remove_files(part);
+	auto_fd_fn(&p.array_fd); /* it was not written to */
+	auto_fd_fn(&p.fd);       /* rc has the result of the writes */
+	if (rc < 0 && *part->group) /* else the caller removes the directory */
+		remove_beneath(part->set->dir_fd, part->group);
 	buf_release(&p.key);
 	return rc;
 }
@@ -306,10 +291,8 @@ int refs_set_parquet_sync(struct refs_set *set, struct err *e)
 
 void refs_set_parquet_release(struct refs_set *set)
 {
-	if (set->fd >= 0)
-		(void)close(set->fd); /* it was synced */
-	if (set->dir_fd >= 0)
-		(void)close(set->dir_fd);
+	auto_fd_fn(&set->fd); /* it was synced */
+	auto_fd_fn(&set->dir_fd);
 	while (set->n_idle)
 		pq_writer_free(set->idle[--set->n_idle]);
 }

@@ -7,6 +7,8 @@
  * Results and errors are dropped, as the walk gets them again. */
 #include "nczarr/refs/write_int.h"
 
+#include "base/os/lock.h"
+
 #define PREFETCH_THREADS 16
 
 struct refs_prefetch {
@@ -27,32 +29,27 @@ struct refs_prefetch {
 /* take_stretch - wait for the next stretch. Returns false at the end. */
 static bool take_stretch(struct refs_prefetch *a, uint32_t *ret_array, uint64_t *ret_chunk)
 {
-	bool taken = false;
+	LOCK_SCOPE(&a->lock);
 
-	(void)pthread_mutex_lock(&a->lock);
 	while (!a->ended && (a->next * a->stride >= a->n || a->next >= a->at + a->window))
 		(void)pthread_cond_wait(&a->changed, &a->lock);
-	if (!a->ended) {
-		*ret_array = a->array;
-		*ret_chunk = a->next++ * a->stride;
-		taken = true;
-	}
-	(void)pthread_mutex_unlock(&a->lock);
-	return taken;
+	if (a->ended)
+		return false;
+	*ret_array = a->array;
+	*ret_chunk = a->next++ * a->stride;
+	return true;
 }
 
 static void *prefetch_run(void *arg)
 {
 	struct refs_prefetch *a = arg;
+	struct chunk_ref ref;
 	uint32_t array;
 	uint64_t chunk;
 
-	while (take_stretch(a, &array, &chunk)) {
-		struct chunk_ref ref;
-
+	while (take_stretch(a, &array, &chunk))
 		if (zr_view_stored(a->v, array, chunk, &ref, NULL) < 0)
 			continue; /* the walk reports it */
-	}
 	return NULL;
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/core/str.h"
 #include "base/core/utf8.h"
+#include "base/os/lock.h"
 #include "nczarr/documents.h"
 
 #define GROUP_DOC "{\"zarr_format\": 2}"
@@ -27,9 +28,9 @@ static int set_write(struct refs_set *set, const uint8_t *data, size_t n, struct
 {
 	int rc = pq_write(set->fd, data, n, e);
 
-	(void)pthread_mutex_lock(&set->lock);
+	LOCK_SCOPE(&set->lock);
+
 	set->bytes += rc ? 0 : n;
-	(void)pthread_mutex_unlock(&set->lock);
 	return rc;
 }
 
@@ -52,34 +53,28 @@ static int set_entries(struct refs_set *set, const char *group, const struct buf
 /* set_break - no more output is possible. */
 static void set_break(struct refs_set *set, int code, const struct err *e)
 {
-	(void)pthread_mutex_lock(&set->lock);
+	LOCK_SCOPE(&set->lock);
+
 	if (set->broken.code == 0) {
 		set->broken = *e;
 		set->broken.code = code;
 	}
-	(void)pthread_mutex_unlock(&set->lock);
 }
 
 int refs_set_broken(struct refs_set *set, struct err *e)
 {
-	int rc;
+	LOCK_SCOPE(&set->lock);
 
-	(void)pthread_mutex_lock(&set->lock);
-	rc = set->broken.code;
-	if (rc && e)
+	if (set->broken.code && e)
 		*e = set->broken;
-	(void)pthread_mutex_unlock(&set->lock);
-	return rc;
+	return set->broken.code;
 }
 
 uint64_t refs_set_bytes(struct refs_set *set)
 {
-	uint64_t n;
+	LOCK_SCOPE(&set->lock);
 
-	(void)pthread_mutex_lock(&set->lock);
-	n = set->bytes;
-	(void)pthread_mutex_unlock(&set->lock);
-	return n;
+	return set->bytes;
 }
 
 /* ---- groups above the datasets ---- */
@@ -87,9 +82,8 @@ uint64_t refs_set_bytes(struct refs_set *set)
 /* put_group - append ",\n" and a key of a group's document. */
 static void put_group(struct refs_set *set, struct buf *out, const char *path, size_t n)
 {
-	struct buf key;
+	auto_buf key = buf_of(GROUP_LONG + 16);
 
-	buf_init(&key, GROUP_LONG + 16);
 	buf_put(&key, path, n);
 	buf_puts(&key, n ? "/.zgroup" : ".zgroup");
 	buf_puts(out, ",\n");
@@ -102,7 +96,6 @@ static void put_group(struct refs_set *set, struct buf *out, const char *path, s
 		buf_puts(out, GROUP_DOC);
 	else
 		str_put_json(out, GROUP_DOC, sizeof(GROUP_DOC) - 1);
-	buf_release(&key);
 }
 
 /* put_groups - append the documents of the groups above `group` that are not above set->last. */
@@ -153,17 +146,16 @@ static void part_pass(struct refs_part *p)
 	struct refs_set *set = p->set;
 
 	part_turn(p);
-	(void)pthread_mutex_lock(&set->lock);
+	LOCK_SCOPE(&set->lock);
 	set->turn++;
 	(void)pthread_cond_broadcast(&set->turn_passed);
-	(void)pthread_mutex_unlock(&set->lock);
 }
 
 int refs_part_flush(struct refs_part *p, size_t above, struct err *e)
 {
 	struct refs_set *set = p->set;
 	const bool first = !p->has_turn;
-	struct buf groups;
+	auto_buf groups = buf_of((size_t)1 << 24);
 	int rc;
 
 	if (!buf_ok(&p->text))
@@ -179,13 +171,10 @@ int refs_part_flush(struct refs_part *p, size_t above, struct err *e)
 		p->from = set->truncates ? lseek(set->fd, 0, SEEK_CUR) : 0;
 	}
 	if (rc == 0 && first && *p->group && set->kind != REFS_SET_TABLE) {
-		buf_init(&groups, (size_t)1 << 24);
 		put_groups(set, &groups, p->group);
 		rc = set_entries(set, p->group, &groups, e);
-		buf_release(&groups);
 	}
-	if (rc == 0)
-		rc = set_entries(set, p->group, &p->text, e);
+	rc = rc ? rc : set_entries(set, p->group, &p->text, e);
 	buf_clear(&p->text);
 	return rc;
 }
@@ -246,15 +235,14 @@ int refs_set_add(struct refs_set *set, uint64_t number, const char *group, struc
 		[REFS_SET_PARQUET] = refs_set_parquet_add,
 		[REFS_SET_TABLE] = refs_set_table_add,
 	};
-	struct refs_part p = {.set = set, .number = number, .group = group};
+	struct refs_part p = {
+		.set = set, .number = number, .group = group, .text = buf_of(SIZE_MAX / 2)};
 	struct err why = ERR_INIT;
 	bool out = false;
 	int rc;
 
-	buf_init(&p.text, SIZE_MAX / 2);
 	rc = check_group(group, &why);
-	if (rc == 0)
-		rc = add[set->kind](&p, s, v, opts, &out, &why);
+	rc = rc ? rc : add[set->kind](&p, s, v, opts, &out, &why);
 	if (rc == 0) {
 		rc = refs_part_flush(&p, 0, &why);
 		out = rc < 0;
@@ -294,11 +282,11 @@ int refs_set_new(int fd, enum refs_kind kind, const char *head, struct refs_set 
 
 	if (!set)
 		return err_nomem(e);
-	*set = (struct refs_set){.fd = fd, .kind = kind, .dir_fd = -1};
+	*set = (struct refs_set){
+		.fd = fd, .kind = kind, .dir_fd = -1, .last = buf_of(GROUP_LONG)};
 	set->truncates = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 	(void)pthread_mutex_init(&set->lock, NULL); /* cannot fail without attributes */
 	(void)pthread_cond_init(&set->turn_passed, NULL);
-	buf_init(&set->last, GROUP_LONG);
 	rc = set_write(set, (const uint8_t *)head, strlen(head), e);
 	if (rc < 0) {
 		set->fd = -1; /* the caller's */
@@ -316,19 +304,16 @@ int refs_set_json(int fd, struct refs_set **ret, struct err *e)
 
 int refs_set_end(struct refs_set *set, struct err *e)
 {
-	struct buf tail;
+	auto_buf tail = buf_of(256);
 	int rc = refs_set_broken(set, e);
 
 	if (rc == 0 && set->kind == REFS_SET_TABLE)
 		return pq_writer_end(set->rows, set->fd, e);
-	buf_init(&tail, 256);
 	if (set->kind == REFS_SET_PARQUET)
 		buf_printf(&tail, "\n}, \"record_size\": %" PRIu64 "}\n", set->records);
 	else
 		buf_puts(&tail, "\n}}\n");
-	if (rc == 0)
-		rc = set_write(set, tail.data, tail.len, e);
-	buf_release(&tail);
+	rc = rc ? rc : set_write(set, tail.data, tail.len, e);
 	if (rc == 0 && set->kind == REFS_SET_PARQUET)
 		rc = refs_set_parquet_sync(set, e);
 	return rc;

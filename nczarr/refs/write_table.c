@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/core/cursor.h"
+#include "base/os/lock.h"
 
 #define HELD ((size_t)256 << 10)       /* bytes of records that wait for more */
 #define ROWS 100000                    /* in a row group */
@@ -99,27 +100,20 @@ static int write_table_chunk(void *arg, const char *name, uint64_t linear NZ_UNU
 	return refs_part_flush(o->part, HELD, e);
 }
 
-static int write_table_end(void *arg NZ_UNUSED, struct err *e NZ_UNUSED)
-{
-	return 0;
-}
-
 int refs_set_table_add(struct refs_part *p, struct source *s, struct view *v,
 		       const struct refs_options *opts, bool *ret_out, struct err *e)
 {
-	struct table_out o = {.part = p};
+	struct table_out o = {
+		.part = p, .zarray = buf_of(SIZE_MAX / 2), .zattrs = buf_of(SIZE_MAX / 2)};
 	const struct refs_out out = {
 		.arg = &o,
 		.doc = write_table_doc,
 		.begin = write_table_begin,
 		.chunk = write_table_chunk,
-		.end = write_table_end,
 	};
 	struct buf *text = &p->text;
 	int rc;
 
-	buf_init(&o.zarray, SIZE_MAX / 2);
-	buf_init(&o.zattrs, SIZE_MAX / 2);
 	rc = refs_walk(s, v, p->group, opts, &out, ret_out, e);
 	if (rc == 0 && !buf_ok(text))
 		rc = err_nomem(e);
@@ -152,8 +146,7 @@ static int read_array(struct refs_set *set, struct slice *s, struct err *e)
 	struct refs_columns *c = &set->columns;
 	int rc = copy_string(s, &c->variable, e);
 
-	if (rc == 0)
-		rc = copy_string(s, &c->zarray, e);
+	rc = rc ? rc : copy_string(s, &c->zarray, e);
 	c->has_zattrs = rd_u8(s) != 0;
 	return rc ? rc : copy_string(s, &c->zattrs, e);
 }
@@ -182,20 +175,13 @@ static int add_row(struct refs_set *set, const char *group, struct slice *s, str
 	const uint8_t *p = read_string(s, &n);
 	int rc = put_bytes(set, DATASET, true, group, strlen(group), e);
 
-	if (rc == 0)
-		rc = put_bytes(set, VARIABLE, true, c->variable.data, c->variable.len, e);
-	if (rc == 0)
-		rc = put_bytes(set, CHUNK, true, name, n_name, e);
-	if (rc == 0)
-		rc = put_bytes(set, URL, has & HAS_URL, p, n, e);
-	if (rc == 0)
-		rc = put_int(set, OFFSET, has & HAS_RANGE, off, e);
-	if (rc == 0)
-		rc = put_int(set, LENGTH, has & (HAS_RANGE | HAS_DATA), len, e);
-	if (rc == 0)
-		rc = put_bytes(set, DATA, has & HAS_DATA, p, n, e);
-	if (rc == 0)
-		rc = put_bytes(set, ZARRAY, true, c->zarray.data, c->zarray.len, e);
+	rc = rc ? rc : put_bytes(set, VARIABLE, true, c->variable.data, c->variable.len, e);
+	rc = rc ? rc : put_bytes(set, CHUNK, true, name, n_name, e);
+	rc = rc ? rc : put_bytes(set, URL, has & HAS_URL, p, n, e);
+	rc = rc ? rc : put_int(set, OFFSET, has & HAS_RANGE, off, e);
+	rc = rc ? rc : put_int(set, LENGTH, has & (HAS_RANGE | HAS_DATA), len, e);
+	rc = rc ? rc : put_bytes(set, DATA, has & HAS_DATA, p, n, e);
+	rc = rc ? rc : put_bytes(set, ZARRAY, true, c->zarray.data, c->zarray.len, e);
 	return rc ? rc
 		  : put_bytes(set, ZATTRS, c->has_zattrs, c->zattrs.data, c->zattrs.len, e);
 }
@@ -204,11 +190,10 @@ static int add_row(struct refs_set *set, const char *group, struct slice *s, str
 static void note_bytes(struct refs_set *set)
 {
 	struct pq_mark mark;
+	LOCK_SCOPE(&set->lock);
 
 	pq_writer_mark(set->rows, &mark);
-	(void)pthread_mutex_lock(&set->lock);
 	set->bytes = mark.at;
-	(void)pthread_mutex_unlock(&set->lock);
 }
 
 int refs_table_add(struct refs_set *set, const char *group, const struct buf *text,
@@ -246,15 +231,12 @@ int refs_set_table(int fd, struct refs_set **ret, struct err *e)
 	struct refs_set *set = NULL;
 	int rc = refs_set_new(fd, REFS_SET_TABLE, "", &set, e);
 
-	if (rc == 0)
-		rc = pq_writer_new(fields, ARRAY_LEN(fields), &set->rows, e);
+	rc = rc ? rc : pq_writer_new(fields, ARRAY_LEN(fields), &set->rows, e);
 	if (rc < 0) {
 		refs_set_free(set);
 		return rc;
 	}
-	buf_init(&set->columns.variable, SIZE_MAX / 2);
-	buf_init(&set->columns.zarray, SIZE_MAX / 2);
-	buf_init(&set->columns.zattrs, SIZE_MAX / 2);
+	set->columns.variable = set->columns.zarray = set->columns.zattrs = buf_of(SIZE_MAX / 2);
 	*ret = set;
 	return 0;
 }
