@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 
 #define DEPTH_MAX 256 /* depth of removal */
+#define LONG 200      /* bytes of a name in a message */
 #define TRIES 32      /* the kernel returns EAGAIN when a rename raced with ".." */
 
 static atomic_bool g_lacks; /* openat2 is not available */
@@ -118,25 +119,50 @@ int open_beneath(int dirfd, const char *path, int flags)
 	return component_by_component(dirfd, path, flags);
 }
 
-static void remove_below(int at, const char *name, int depth)
+static int remove_failed(const char *name, struct err *e)
 {
-	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *d = fd >= 0 && depth < DEPTH_MAX ? fdopendir(fd) : NULL;
+	return err_sys(e, errno, "cannot remove '%.*s'", LONG, name);
+}
 
+static int remove_below(int at, const char *name, int depth, struct err *e)
+{
+	int fd, rc = 0;
+	DIR *d;
+
+	if (unlinkat(at, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EISDIR && errno != EPERM)
+		return remove_failed(name, e);
+	if (depth == DEPTH_MAX)
+		return err_set(e, -ELOOP, "cannot remove '%.*s': nested too deeply", LONG,
+			       name);
+	fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	d = fd < 0 ? NULL : fdopendir(fd);
 	if (!d) {
-		if (fd >= 0)
-			(void)close(fd);     /* opened read-only: no error to report */
-		(void)unlinkat(at, name, 0); /* an error cannot be reported */
-		return;
+		rc = remove_failed(name, e);
+		auto_fd_fn(&fd); /* opened read-only: no error to report */
+		return rc;
 	}
-	for (struct dirent *x = readdir(d); x; x = readdir(d))
-		if (strcmp(x->d_name, ".") != 0 && strcmp(x->d_name, "..") != 0)
-			remove_below(fd, x->d_name, depth + 1);
+	for (struct dirent *x; errno = 0, (x = readdir(d)) != NULL;)
+		if (strcmp(x->d_name, ".") != 0 && strcmp(x->d_name, "..") != 0) {
+			int one = remove_below(fd, x->d_name, depth + 1, rc ? NULL : e);
+
+			rc = rc ? rc : one;
+		}
+	if (rc == 0 && errno)
+		rc = err_sys(e, errno, "cannot list '%.*s'", LONG, name);
 	(void)closedir(d);
-	(void)unlinkat(at, name, AT_REMOVEDIR);
+	if (unlinkat(at, name, AT_REMOVEDIR) < 0 && rc == 0)
+		rc = remove_failed(name, e);
+	return rc;
+}
+
+int remove_beneath_err(int at, const char *name, struct err *e)
+{
+	return remove_below(at, name, 0, e);
 }
 
 void remove_beneath(int at, const char *name)
 {
-	remove_below(at, name, 0);
+	(void)remove_below(at, name, 0, NULL);
 }

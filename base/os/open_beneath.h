@@ -4,7 +4,7 @@
 #ifndef BASE_OS_OPEN_BENEATH_H
 #define BASE_OS_OPEN_BENEATH_H
 
-#include "base/core/util.h"
+#include "base/core/err.h"
 
 /* open_beneath - open path, relative to dirfd, without leaving dirfd. "" is dirfd itself. flags: as
  * for open, without O_CREAT. O_CLOEXEC, O_NONBLOCK and O_NOCTTY are added, so that a pipe without a
@@ -24,5 +24,7 @@ int open_beneath(int dirfd, const char *path, int flags) NZ_MUST_USE;
  * descriptors only: links are removed, never followed, even if another process replaces a directory
  * by a link meanwhile. Entries that cannot be removed stay. */
 void remove_beneath(int at, const char *name);
+/* remove_beneath_err - the same, with the first error. A missing entry is none. */
+int remove_beneath_err(int at, const char *name, struct err *e) NZ_MUST_USE;
 
 #endif

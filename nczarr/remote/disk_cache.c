@@ -201,8 +201,7 @@ static int share(struct disk_cache *d, const char *dir, int format, const char *
 				return err_sys(e, errno, "cannot reset the cache");
 		rc = io_pwrite(format, text, strlen(text), 0, e);
 	}
-	if (!rc)
-		rc = lock_shared(d, dir, e);
+	rc = rc ? rc : lock_shared(d, dir, e);
 	/* the lock is not upgraded atomically: another process may have recreated them meanwhile */
 	if (!rc && !disk_same_format(format, text))
 		rc = err_set(e, -EBUSY,

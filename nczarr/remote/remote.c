@@ -76,8 +76,7 @@ int remote_new(const struct remote_options *opts, struct remote **ret, struct er
 	for (size_t i = 0; (field = text_fields(&r->opts, i)); i++)
 		*field = str_copy(*field, &failed);
 	rc = failed ? err_nomem(e) : start_net(r, e);
-	if (rc == 0)
-		rc = object_cache_new(&r->opts, &r->cache, e);
+	rc = rc ? rc : object_cache_new(&r->opts, &r->cache, e);
 	if (rc < 0) {
 		remote_free(r);
 		return rc;

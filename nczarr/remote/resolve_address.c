@@ -305,8 +305,7 @@ static int at_any(struct remote *r, const struct remote_target *t, struct source
 
 	if (t->what == REMOTE_OBJECT) {
 		rc = beside_open(r, t, &b, e);
-		if (rc == 0)
-			rc = at_file(t, &b, ret, e);
+		rc = rc ? rc : at_file(t, &b, ret, e);
 		beside_release(&b);
 		return rc == -ENOENT ? err_set(e, rc, "'%s': not found", t->shown) : rc;
 	}
@@ -317,8 +316,7 @@ static int at_any(struct remote *r, const struct remote_target *t, struct source
 		want_all(s, first_docs, ARRAY_LEN(first_docs));
 	if (t->what != REMOTE_TREE)
 		rc = beside_open(r, t, &b, e);
-	if (rc == 0)
-		rc = tree_or_file(r, t, s, &b, ret, e);
+	rc = rc ? rc : tree_or_file(r, t, s, &b, ret, e);
 	beside_release(&b);
 	if (rc > 0) {
 		ret->store = s;

@@ -76,8 +76,7 @@ static int remote_ask(struct cache_lookup *l, const struct object_query *query, 
 	(void)pthread_mutex_lock(&l->shard->lock);
 	rc = fetch_wait(x, e);
 	(void)pthread_mutex_unlock(&l->shard->lock);
-	if (rc == 0)
-		rc = ext_error(x, l->key, e);
+	rc = rc ? rc : ext_error(x, l->key, e);
 	ext_unref(x);
 	return rc ? rc : -EAGAIN;
 }
@@ -255,8 +254,7 @@ static int copy_next(struct remote_reading *r, struct err *e)
 	if (!x)
 		return err_nomem(e);
 	metrics_count(asked ? M_MISS_BLOCKS : M_HIT_BLOCKS);
-	if (rc == 0)
-		rc = ext_error(x, r->l.key, e);
+	rc = rc ? rc : ext_error(x, r->l.key, e);
 	if (rc == 0) {
 		some = u64_min(r->end, x->off + x->len) - r->pos;
 		memcpy(r->out, x->data + (r->pos - x->off), some);
@@ -378,8 +376,7 @@ static int remote_whole(struct rstore *st, const char *key, struct store_io *io,
 	size = l.obj->size;
 	r.version = io->version = l.obj->version;
 	(void)pthread_mutex_unlock(&l.shard->lock);
-	if (rc == 0)
-		rc = store_io_size(io, key, size, e);
+	rc = rc ? rc : store_io_size(io, key, size, e);
 	if (rc < 0 || size == 0)
 		return rc;
 	r.out = io->to;

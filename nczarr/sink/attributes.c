@@ -130,8 +130,7 @@ static int set_fill_value(struct zarr_sink *s, const struct attrs_node *n, json_
 		za->stated = false;
 		if (rc == 0 && !za->bits)
 			rc = zs_track(za, e);
-		if (rc == 0)
-			rc = zs_mark_stored(s, za, e);
+		rc = rc ? rc : zs_mark_stored(s, za, e);
 	}
 	if (rc == 0 && json_object_set(d->v, "fill_value", v) < 0)
 		rc = err_nomem(e);
@@ -188,8 +187,7 @@ static int attrs_set_fill(struct zarr_sink *s, const struct attrs_node *n, json_
 		return set_fill3(s, n, attrs, a, e);
 	if (by_fill_value(s, attrs) || s->mode == ZARR_NCZARR) {
 		rc = fill_json(s, a, &v, e);
-		if (rc == 0)
-			rc = set_fill_value(s, n, v, e);
+		rc = rc ? rc : set_fill_value(s, n, v, e);
 	}
 	if (rc || (by_fill_value(s, attrs) && !json_object_get(attrs, FILL)))
 		return rc;
@@ -207,16 +205,14 @@ int zs_set_attr(struct sink *sink, uint32_t group, uint32_t array, const struct 
 	json_t *attrs, *v;
 	int rc = attrs_find_node(s, group, array, &n, e);
 
-	if (rc == 0)
-		rc = zs_attrs(s, n.key, n.from, n.za != NULL, &attrs, e);
+	rc = rc ? rc : zs_attrs(s, n.key, n.from, n.za != NULL, &attrs, e);
 	if (rc || zr_nc_hidden(a->name))
 		return rc;
 	if (n.za && strcmp(a->name, FILL) == 0) {
 		rc = attrs_set_fill(s, &n, attrs, a, e);
 	} else {
 		rc = value_of(s, a, &v, e);
-		if (rc == 0)
-			rc = set_member(attrs, a, v, e);
+		rc = rc ? rc : set_member(attrs, a, v, e);
 	}
 	return rc ? rc : zs_nc_type(s, attrs, a, a->name, e);
 }
@@ -229,8 +225,7 @@ int zs_remove_attr(struct sink *sink, uint32_t group, uint32_t array, const char
 	json_t *attrs;
 	int rc = attrs_find_node(s, group, array, &n, e);
 
-	if (rc == 0)
-		rc = zs_attrs(s, n.key, n.from, n.za != NULL, &attrs, e);
+	rc = rc ? rc : zs_attrs(s, n.key, n.from, n.za != NULL, &attrs, e);
 	if (rc || zr_nc_hidden(name))
 		return rc;
 	if (n.za && strcmp(name, FILL) == 0 && s->format == 2 &&
@@ -268,10 +263,8 @@ static int rename_dims(struct zarr_sink *s, uint32_t array, struct zs_array *za,
 	struct zs_doc *d;
 	int rc = zs_resolve_layout(s, array, za, e);
 
-	if (rc == 0)
-		rc = zs_attrs(s, za->key, za->was_key, true, &attrs, e);
-	if (rc == 0)
-		rc = zs_node_doc(s, za->key, za->was_key, true, false, &d, e);
+	rc = rc ? rc : zs_attrs(s, za->key, za->was_key, true, &attrs, e);
+	rc = rc ? rc : zs_node_doc(s, za->key, za->was_key, true, false, &d, e);
 	if (rc)
 		return rc;
 	list = json_array();
@@ -316,16 +309,14 @@ int zs_dims(struct sink *sink, struct err *e)
 		if (za->state == ZS_NEW || was == DS_NONE || same_dims(s, was, i, dims))
 			continue;
 		rc = zs_array_of(s, i, &za, e);
-		if (rc == 0)
-			rc = rename_dims(s, i, za, e);
+		rc = rc ? rc : rename_dims(s, i, za, e);
 	}
 	for (uint32_t g = 0; rc == 0 && g < now->n_groups; g++) {
 		uint32_t was = s->was && !s->groups[g].is_new ? groups[g] : DS_NONE;
 
 		if (was != DS_NONE)
 			rc = zs_nc_group_dims(s, was, g, e);
-		if (rc == 0)
-			rc = zs_group_hints(s, was, g, e);
+		rc = rc ? rc : zs_group_hints(s, was, g, e);
 	}
 	return rc;
 }

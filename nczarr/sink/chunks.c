@@ -258,9 +258,8 @@ static int fill_array(struct zarr_sink *s, uint32_t array, struct zs_array *za, 
 		if (!made)
 			rc = filled(s, array, za, e);
 		made = true;
-		if (rc == 0)
-			rc = chunks_put_object(s, array, za, i, s->stored.data, s->stored.len,
-					       e);
+		rc = rc ? rc : chunks_put_object(s, array, za, i, s->stored.data, s->stored.len,
+						 e);
 	}
 	return rc;
 }
@@ -321,8 +320,7 @@ int zs_put(struct sink *sink, uint32_t array, uint64_t linear, const struct sink
 		len = s->elems.len;
 	}
 	buf_clear(&s->stored);
-	if (rc == 0)
-		rc = zs_encode(s, array, za, p, len, &s->stored, e);
+	rc = rc ? rc : zs_encode(s, array, za, p, len, &s->stored, e);
 	return rc ? rc
 		  : chunks_put_object(s, array, za, linear, s->stored.data, s->stored.len, e);
 }
@@ -422,8 +420,7 @@ static int chunks_outside(struct zarr_sink *s, uint32_t array, struct zs_array *
 		if (in)
 			continue;
 		rc = object_key(za, at, key, e);
-		if (rc == 0)
-			rc = zs_txn_step(&s->txn, ZS_DROP, 0, key, e);
+		rc = rc ? rc : zs_txn_step(&s->txn, ZS_DROP, 0, key, e);
 	}
 	return rc;
 }
@@ -458,10 +455,8 @@ int zs_resize(struct sink *sink, uint32_t array, struct err *e)
 	if (za->state == ZS_NEW)
 		return 0;
 	rc = zs_watch_array(s, za->was_key, e);
-	if (rc == 0)
-		rc = chunks_set_shape(s, za, a, e);
-	if (rc == 0)
-		rc = chunks_outside(s, array, za, e);
+	rc = rc ? rc : chunks_set_shape(s, za, a, e);
+	rc = rc ? rc : chunks_outside(s, array, za, e);
 	if (rc == 0 && !za->stated && !za->bits) {
 		rc = zs_track(za, e);
 		if (rc == 0)

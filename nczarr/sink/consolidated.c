@@ -237,16 +237,14 @@ static int all_one(struct zarr_sink *s, const char *dir, struct err *e)
 	all = json_object_get(v, "metadata");
 	if (made)
 		rc = enter_all(s, all, e);
-	if (rc == 0)
-		rc = all_refresh(s, all, dir, e);
+	rc = rc ? rc : all_refresh(s, all, dir, e);
 	if (rc == 0 && s->format == 3) {
 		all = zs_all_sorted(all);
 		if (!all || json_object_set_new(v, "metadata", all) < 0)
 			rc = err_nomem(e);
 	}
 	/* documents may have moved in memory since */
-	if (rc == 0)
-		rc = all_holder(s, dir, false, &v, &made, &d, e);
+	rc = rc ? rc : all_holder(s, dir, false, &v, &made, &d, e);
 	if (rc == 0)
 		d->dirty = true;
 	return rc;

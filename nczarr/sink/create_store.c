@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/core/str.h"
+#include "base/os/open_beneath.h"
 #include "nczarr/sink/sink_int.h"
 
 #define LONG 200
@@ -34,17 +36,13 @@ static int create_put_new(struct store *s, const char *key, const struct buf *b,
 static int create_root_doc(int dir, struct store *store, const struct zr_metadata *em,
 			   enum zr_doc doc, struct err *e)
 {
-	struct buf b;
-	int rc;
+	auto_buf b = buf_of(ZR_DOC_MAX);
+	int rc = zr_metadata_doc(em, doc, 0, &b, e);
 
-	buf_init(&b, ZR_DOC_MAX);
-	rc = zr_metadata_doc(em, doc, 0, &b, e);
-	if (rc == 0 && store)
-		rc = create_put_new(store, zr_doc_file(doc), &b, e);
-	else if (rc == 0)
-		rc = zs_write_file(dir, zr_doc_file(doc), b.data, b.len, e);
-	buf_release(&b);
-	return rc;
+	if (rc)
+		return rc;
+	return store ? create_put_new(store, zr_doc_file(doc), &b, e)
+		     : zs_write_file(dir, zr_doc_file(doc), b.data, b.len, e);
 }
 
 /* create_fill - write the documents; the one that makes it a store comes last. */
@@ -67,14 +65,10 @@ static int create_fill(int dir, struct store *store, const struct zarr_sink_opti
 	return rc ? rc : create_root_doc(dir, store, &em, ZR_DOC_ZGROUP, e);
 }
 
-static bool found_one(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+static bool found_one(void *arg, const char *name NZ_UNUSED, bool is_dir NZ_UNUSED,
+		      const struct store_stat *st NZ_UNUSED)
 {
-	bool *any = arg;
-
-	(void)name;
-	(void)is_dir;
-	(void)st;
-	*any = true;
+	*(bool *)arg = true;
 	return false;
 }
 
@@ -126,10 +120,9 @@ int zarr_create(const char *path, const struct zarr_sink_options *opts, struct e
 		return err_sys(e, errno, "cannot open the directory of '%.*s'", LONG, path);
 	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return err_set(e, -EEXIST, "'%.*s' already exists", LONG, path);
-	if (asprintf(&tmp, ".%s.%ld.nczarrfs", name, (long)getpid()) < 0) {
-		tmp = NULL;
+	tmp = str_printf(".%s.%ld.nczarrfs", name, (long)getpid());
+	if (!tmp)
 		return err_nomem(e);
-	}
 	if (mkdirat(parent, tmp, 0777) < 0)
 		return err_sys(e, errno, "'%.*s'", LONG, path);
 	dir = openat(parent, tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -139,9 +132,8 @@ int zarr_create(const char *path, const struct zarr_sink_options *opts, struct e
 		rc = err_set(e, -EACCES, "'%.*s' was replaced by another program", LONG, tmp);
 	else
 		rc = create_fill(dir, NULL, opts, e);
-	if (rc == 0)
-		rc = create_place(parent, dir, tmp, name, e);
-	if (rc && zs_remove_tree(parent, tmp, NULL) < 0)
+	rc = rc ? rc : create_place(parent, dir, tmp, name, e);
+	if (rc && remove_beneath_err(parent, tmp, NULL) < 0)
 		return err_wrap(e, rc, "the temporary directory '%.*s' cannot be removed", LONG,
 				tmp);
 	return rc;

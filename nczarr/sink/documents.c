@@ -122,8 +122,7 @@ int zs_doc_get(struct zarr_sink *s, const char *key, const char *from, bool make
 
 	if (!d) {
 		rc = from ? read_doc(s, from, &v, e) : 0;
-		if (rc == 0)
-			rc = docs_add(s, key, v, false, &d, e);
+		rc = rc ? rc : docs_add(s, key, v, false, &d, e);
 		if (rc)
 			return rc;
 	}

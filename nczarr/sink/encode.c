@@ -77,11 +77,9 @@ static int encode_fixed(struct zarr_sink *s, const struct ds_array *a,
 			zr_fields(t, n, true, p, to);
 		p = to;
 	}
-	if (rc == 0)
-		rc = encode_turn(s, za, p, n, t->stored, &p, e);
-	if (rc == 0)
-		rc = codec_chain_encode(&za->meta->chain, t->stored, p, (size_t)n * t->stored,
-					s->scratch, out, e);
+	rc = rc ? rc : encode_turn(s, za, p, n, t->stored, &p, e);
+	rc = rc ? rc : codec_chain_encode(&za->meta->chain, t->stored, p, (size_t)n * t->stored,
+					  s->scratch, out, e);
 	buf_release(&own[0]);
 	buf_release(&own[1]);
 	return rc;

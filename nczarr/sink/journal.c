@@ -129,9 +129,8 @@ int zs_txn_open(struct zs_txn *t, int root, struct store *store, int dir, struct
 		return err_set(e, -EXDEV,
 			       "the state directory is on another file system than the store: "
 			       "choose one next to the store with -o state_dir=");
-	rc = zs_remove_tree(dir, "txn", e);
-	if (rc == 0)
-		rc = folder(dir, "txn", &t->txn, e);
+	rc = remove_beneath_err(dir, "txn", e);
+	rc = rc ? rc : folder(dir, "txn", &t->txn, e);
 	if (rc == 0 && store)
 		rc = zs_remote_new(store, &t->remote, e);
 	if (rc)
@@ -169,8 +168,7 @@ void zs_txn_close(struct zs_txn *t)
 	if (begun && zs_txn_pending(t->dir, NULL) == 0) {
 		(void)unlinkat(t->dir, FRESH, 0);
 		(void)unlinkat(t->dir, ZS_CONDITIONS, 0);
-		if (zs_remove_tree(t->dir, "txn", NULL) < 0)
-			begun = false; /* the next call makes it */
+		remove_beneath(t->dir, "txn"); /* else the next call does it */
 	}
 	shut(&t->root);
 	zs_remote_free(t->remote);
@@ -188,8 +186,7 @@ int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e)
 		rc = folder(t->txn, name, &t->sub, e);
 	}
 	(void)snprintf(name, sizeof(name), "%" PRIu64, t->n_files);
-	if (rc == 0)
-		rc = journal_new_file(t->sub, name, ret_fd, e);
+	rc = rc ? rc : journal_new_file(t->sub, name, ret_fd, e);
 	if (rc == 0)
 		*ret = t->n_files++;
 	return rc;
@@ -269,8 +266,7 @@ int zs_txn_put(struct zs_txn *t, enum zs_op op, const char *key, const uint8_t *
 
 	if (rc == 0 && n > 0)
 		rc = io_pwrite(fd, p, n, 0, e);
-	if (rc == 0)
-		rc = zs_txn_wrote(t, fd, n, e);
+	rc = rc ? rc : zs_txn_wrote(t, fd, n, e);
 	return rc ? rc : zs_txn_step(t, op, file, key, e);
 }
 
@@ -303,8 +299,7 @@ static int journal_settle(struct zs_txn *t, struct err *e)
 		(void)snprintf(path, sizeof(path), "txn/%" PRIu64, i / FOLDER);
 		rc = sync_path(t, path, e);
 	}
-	if (rc == 0)
-		rc = io_sync(t->txn, true, e);
+	rc = rc ? rc : io_sync(t->txn, true, e);
 	return rc ? rc : io_sync(t->dir, true, e);
 }
 
@@ -314,17 +309,12 @@ int zs_txn_commit(struct zs_txn *t, int (*gate)(void *arg, struct err *e), void 
 	uint8_t sum[4];
 	int rc = t->remote ? zs_remote_ready(t, e) : 0;
 
-	if (rc == 0)
-		rc = journal_settle(t, e);
-	if (rc == 0)
-		rc = zs_txn_note(t, ZS_END, t->n_ops, "", e);
-	if (rc == 0)
-		rc = journal_flush(t, e);
+	rc = rc ? rc : journal_settle(t, e);
+	rc = rc ? rc : zs_txn_note(t, ZS_END, t->n_ops, "", e);
+	rc = rc ? rc : journal_flush(t, e);
 	put_le32(sum, t->sum);
-	if (rc == 0)
-		rc = io_pwrite(t->manifest, sum, sizeof(sum), t->out_at, e);
-	if (rc == 0)
-		rc = io_sync(t->manifest, true, e);
+	rc = rc ? rc : io_pwrite(t->manifest, sum, sizeof(sum), t->out_at, e);
+	rc = rc ? rc : io_sync(t->manifest, true, e);
 	if (rc == 0 && gate)
 		rc = gate(arg, e);
 	if (rc)

@@ -340,8 +340,7 @@ static int journal_fetch(void *arg, size_t i, struct err *e)
 		if (rc == 0 && version != st.version)
 			rc = err_set(e, -ESTALE, "'%.*s' was changed by another program", LONG,
 				     x->from);
-		if (rc == 0)
-			rc = io_pwrite(fd, room, n, at, e);
+		rc = rc ? rc : io_pwrite(fd, room, n, at, e);
 		at += n;
 	}
 	return rc;
@@ -426,8 +425,7 @@ static int write_steps(struct zs_remote *f, struct err *e)
 					  seen ? f->seen[json_integer_value(seen)].version : 0,
 					  x->key, e);
 		}
-		if (rc == 0)
-			rc = journal_note(f, x->op, x->n, x->key, e);
+		rc = rc ? rc : journal_note(f, x->op, x->n, x->key, e);
 	}
 	return rc;
 }
@@ -461,10 +459,8 @@ int zs_remote_ready(struct zs_txn *t, struct err *e)
 
 	f->txn = t;
 	rc = journal_expand(f, e);
-	if (rc == 0)
-		rc = zs_remote_each(f->n_seen, is_expected, f, e);
-	if (rc == 0)
-		rc = write_steps(f, e);
+	rc = rc ? rc : zs_remote_each(f->n_seen, is_expected, f, e);
+	rc = rc ? rc : write_steps(f, e);
 	if (rc)
 		return rc;
 	fd = openat(t->dir, ZS_CONDITIONS, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);

@@ -82,10 +82,8 @@ static int new_emit(struct zarr_sink *s, const char *key, enum zr_doc doc, uint3
 		return -ENOMEM;
 	buf_init(&b, ZR_DOC_MAX);
 	rc = zr_metadata_doc(&s->em, doc, ord, &b, e);
-	if (rc == 0)
-		rc = json_read(b.data, b.len, &v, e);
-	if (rc == 0)
-		rc = zs_doc_set(s, at, v, e);
+	rc = rc ? rc : json_read(b.data, b.len, &v, e);
+	rc = rc ? rc : zs_doc_set(s, at, v, e);
 	buf_release(&b);
 	return rc;
 }
@@ -108,8 +106,7 @@ int zs_add_group(struct sink *sink, uint32_t group, struct err *e)
 	if (s->format == 3)
 		return new_emit(s, zg->key, ZR_DOC_GROUP_JSON, group, e);
 	rc = new_emit(s, zg->key, ZR_DOC_ZGROUP, group, e);
-	if (rc == 0)
-		rc = new_emit(s, zg->key, ZR_DOC_GROUP_ATTRS, group, e);
+	rc = rc ? rc : new_emit(s, zg->key, ZR_DOC_GROUP_ATTRS, group, e);
 	return rc ? rc : zs_nc_list(s, parent, false, g->name, true, e);
 }
 
@@ -308,22 +305,17 @@ int zs_add_array(struct sink *sink, uint32_t array, const struct sink_new *how, 
 	if (!za->key)
 		return e && e->code ? e->code : -EIO;
 	rc = new_shape(s, array, how, e);
-	if (rc == 0)
-		rc = new_plan(s, array, how, e);
+	rc = rc ? rc : new_plan(s, array, how, e);
 	if (rc == 0)
 		rc = new_emit(s, za->key, s->format == 3 ? ZR_DOC_ARRAY_JSON : ZR_DOC_ZARRAY,
 			      array, e);
 	if (rc == 0 && s->format != 3)
 		rc = new_emit(s, za->key, ZR_DOC_ARRAY_ATTRS, array, e);
-	if (rc == 0)
-		rc = hint_checksum(s, array, za, e);
-	if (rc == 0)
-		rc = read_back(s, array, za, e);
-	if (rc == 0)
-		rc = zs_resolve_layout(s, array, za, e);
+	rc = rc ? rc : hint_checksum(s, array, za, e);
+	rc = rc ? rc : read_back(s, array, za, e);
+	rc = rc ? rc : zs_resolve_layout(s, array, za, e);
 	if (rc == 0 && !za->stated)
 		rc = zs_track(za, e);
-	if (rc == 0)
-		rc = zs_nc_list(s, zs_group_key(s, a->group, e), true, a->name, true, e);
+	rc = rc ? rc : zs_nc_list(s, zs_group_key(s, a->group, e), true, a->name, true, e);
 	return rc;
 }

@@ -21,7 +21,6 @@
 #define FEW 32 /* directories that are synced one by one */
 
 struct replay_dir {
-	struct zs_target base;
 	int root, dir;
 	bool moved;    /* directories were moved away by an earlier run */
 	bool any;      /* there is a directory to move away */
@@ -31,11 +30,6 @@ struct replay_dir {
 	int parent;    /* the directory of the last key, owned; -1 */
 	char of[STORE_KEY_MAX + 1];
 };
-
-static struct replay_dir *replay_dir_of(struct zs_target *t)
-{
-	return CONTAINER_OF(t, struct replay_dir, base);
-}
 
 /* ---- directories ---- */
 
@@ -195,10 +189,8 @@ static int sync_below(const struct replay_dir *r, const char *path, struct err *
 	return io_sync(fd, true, e);
 }
 
-static int replay_step(struct zs_target *t, const struct zs_step *x, struct err *e)
+static int replay_step(struct replay_dir *r, const struct zs_step *x, struct err *e)
 {
-	struct replay_dir *r = replay_dir_of(t);
-
 	switch (x->op) {
 	case ZS_AWAY:
 		if (!r->any && !r->moved) { /* directories are moved into "txn/away" */
@@ -237,8 +229,7 @@ static int end_of_away(struct replay_dir *r, struct err *e)
 	if (r->moved || !r->any)
 		return 0;
 	rc = replay_sync_all(r, e);
-	if (rc == 0)
-		rc = sync_below(r, "txn/away", e);
+	rc = rc ? rc : sync_below(r, "txn/away", e);
 	if (rc)
 		return rc;
 	fd = openat(r->dir, "txn/moved", O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -248,9 +239,9 @@ static int end_of_away(struct replay_dir *r, struct err *e)
 	return rc ? rc : sync_below(r, "txn", e); /* its name */
 }
 
-static int replay_end(struct zs_target *t, enum zs_op op, struct err *e)
+/* replay_end - after the steps of a phase. */
+static int replay_end(struct replay_dir *r, enum zs_op op, struct err *e)
 {
-	struct replay_dir *r = replay_dir_of(t);
 	int rc;
 
 	if (op == ZS_AWAY)
@@ -261,9 +252,8 @@ static int replay_end(struct zs_target *t, enum zs_op op, struct err *e)
 	return rc ? err_sys(e, -rc, "cannot sync the store") : 0;
 }
 
-static int replay_begin(struct zs_target *t, const struct zs_manifest *m, struct err *e)
+static int replay_begin(struct replay_dir *r, const struct zs_manifest *m, struct err *e)
 {
-	struct replay_dir *r = replay_dir_of(t);
 	struct stat st;
 	int rc;
 
@@ -284,20 +274,20 @@ static int replay_begin(struct zs_target *t, const struct zs_manifest *m, struct
 
 int zs_txn_recover(int root, int dir, struct err *e)
 {
-	static const struct zs_phase phases[] = {{.op = ZS_AWAY}, {.op = ZS_INTO},
-						 {.op = ZS_PUT},  {.op = ZS_DOC},
-						 {.op = ZS_ROOT}, {.op = ZS_DROP}};
-	struct replay_dir r = {.base = {.magic = ZS_LOCAL,
-					.phases = phases,
-					.n_phases = ARRAY_LEN(phases),
-					.begin = replay_begin,
-					.step = replay_step,
-					.end = replay_end},
-			       .root = root,
-			       .dir = dir,
-			       .parent = -1};
-	int rc = zs_replay(dir, &r.base, e);
+	static const enum zs_op phases[] = {ZS_AWAY, ZS_INTO, ZS_PUT, ZS_DOC, ZS_ROOT, ZS_DROP};
+	struct replay_dir r = {.root = root, .dir = dir, .parent = -1};
+	struct zs_manifest m;
+	int rc = zs_manifest_load(dir, ZS_LOCAL, &m, e);
 
+	if (rc <= 0)
+		return rc;
+	rc = replay_begin(&r, &m, e);
+	for (size_t i = 0; rc == 0 && i < ARRAY_LEN(phases); i++) {
+		for (size_t k = 0; rc == 0 && k < m.n; k++)
+			if (m.steps[k].op == phases[i])
+				rc = replay_step(&r, &m.steps[k], e);
+		rc = rc ? rc : replay_end(&r, phases[i], e);
+	}
 	auto_fd_fn(&r.parent); /* a failed run is repeated */
-	return rc;
+	return zs_manifest_end(&m, dir, rc, e);
 }

@@ -15,29 +15,20 @@
 #include <sys/stat.h>
 
 #include "base/os/io.h"
+#include "nczarr/nczarr.h"
 
 #define LONG 200
 
 struct replay_redo {
-	struct zs_target base;
 	struct store *store;
 	int dir;
 	bool conditions; /* conditions are checked */
-	struct arena arena;
-	struct zs_step *steps; /* of the current phase; keys in the arena */
-	size_t n, cap;
+	const struct zs_step **steps; /* n of the current phase; owned */
+	size_t n;
 };
 
-static struct replay_redo *replay_of(struct zs_target *t)
+static int replay_begin(struct replay_redo *r, struct err *e)
 {
-	return CONTAINER_OF(t, struct replay_redo, base);
-}
-
-static int replay_begin(struct zs_target *t, const struct zs_manifest *m NZ_UNUSED,
-			struct err *e)
-{
-	struct replay_redo *r = replay_of(t);
-
 	r->conditions = faccessat(r->dir, ZS_CONDITIONS, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 	if (r->conditions || errno == ENOENT)
 		return 0;
@@ -75,8 +66,7 @@ static int replay_is_ours(struct replay_redo *r, const struct zs_step *x, int fd
 	if (len == 0)
 		return 1;
 	rc = io_pread(fd, mine, (size_t)len, 0, e);
-	if (rc == 0)
-		rc = store_read(r->store, x->key, 0, theirs, (size_t)len, NULL, e);
+	rc = rc ? rc : store_read(r->store, x->key, 0, theirs, (size_t)len, NULL, e);
 	return rc ? rc : memcmp(mine, theirs, (size_t)len) == 0;
 }
 
@@ -98,8 +88,7 @@ static int put_file(struct replay_redo *r, const struct zs_step *x, int fd, uint
 		rc = store_fresh(r->store, x->key, &st, e);
 		if (rc == 0 || rc == -ENOENT)
 			rc = (rc ? 0 : st.version) == x->version ? 0 : -ESTALE;
-		if (rc == 0)
-			rc = store_put(r->store, x->key, &what, NULL, e);
+		rc = rc ? rc : store_put(r->store, x->key, &what, NULL, e);
 	}
 	if (rc != -ESTALE && rc != -EEXIST)
 		return rc;
@@ -132,7 +121,7 @@ static int replay_put_one(struct replay_redo *r, const struct zs_step *x, struct
 static int do_one(void *arg, size_t i, struct err *e)
 {
 	struct replay_redo *r = arg;
-	const struct zs_step *x = &r->steps[i];
+	const struct zs_step *x = r->steps[i];
 	int rc;
 
 	if (x->op != ZS_DROP && x->op != ZS_REMOVE_FIRST)
@@ -143,51 +132,36 @@ static int do_one(void *arg, size_t i, struct err *e)
 
 /* ---- phases ---- */
 
-static int replay_step(struct zs_target *t, const struct zs_step *x, struct err *e)
-{
-	struct replay_redo *r = replay_of(t);
-	const char *key = arena_strdup(&r->arena, x->key);
-
-	if (!key || grow_array(&r->steps, &r->cap, r->n + 1, sizeof(*r->steps)) < 0)
-		return err_nomem(e);
-	r->steps[r->n] = *x;
-	r->steps[r->n++].key = key;
-	return 0;
-}
-
-static int replay_end(struct zs_target *t, enum zs_op op NZ_UNUSED, struct err *e)
-{
-	struct replay_redo *r = replay_of(t);
-	size_t n = r->n;
-
-	r->n = 0;
-	return zs_remote_each(n, do_one, r, e);
-}
-
 int zs_remote_recover(struct store *store, int dir, struct err *e)
 {
-	static const struct zs_phase phases[] = {
-		{.op = ZS_REMOVE_FIRST, .only_docs = true},
-		{.op = ZS_REMOVE_FIRST, .not_docs = true},
-		{.op = ZS_PUT},
-		{.op = ZS_DOC},
-		{.op = ZS_ROOT},
-		{.op = ZS_DROP, .only_docs = true},
-		{.op = ZS_DROP, .not_docs = true},
-	};
-	struct replay_redo r = {.base = {.magic = ZS_REMOTE,
-					 .phases = phases,
-					 .n_phases = ARRAY_LEN(phases),
-					 .begin = replay_begin,
-					 .step = replay_step,
-					 .end = replay_end},
-				.store = store,
-				.dir = dir};
-	int rc;
+	enum { ALL, DOCS, OTHERS };
+	static const struct {
+		enum zs_op op;
+		int which;
+	} phases[] = {{ZS_REMOVE_FIRST, DOCS}, {ZS_REMOVE_FIRST, OTHERS},
+		      {ZS_PUT, ALL},           {ZS_DOC, ALL},
+		      {ZS_ROOT, ALL},          {ZS_DROP, DOCS},
+		      {ZS_DROP, OTHERS}};
+	struct replay_redo r = {.store = store, .dir = dir};
+	struct zs_manifest m;
+	int rc = zs_manifest_load(dir, ZS_REMOTE, &m, e);
 
-	arena_init(&r.arena, SIZE_MAX / 2);
-	rc = zs_replay(dir, &r.base, e);
+	if (rc <= 0)
+		return rc;
+	rc = replay_begin(&r, e);
+	r.steps = alloc_array(m.n, sizeof(*r.steps));
+	if (rc == 0 && !r.steps)
+		rc = err_nomem(e);
+	for (size_t i = 0; rc == 0 && i < ARRAY_LEN(phases); i++) {
+		const int which = phases[i].which;
+
+		r.n = 0;
+		for (const struct zs_step *x = m.steps; x < m.steps + m.n; x++)
+			if (x->op == phases[i].op &&
+			    (which == ALL || zarr_doc_key(x->key) == (which == DOCS)))
+				r.steps[r.n++] = x;
+		rc = zs_remote_each(r.n, do_one, &r, e);
+	}
 	free(r.steps);
-	arena_release(&r.arena);
-	return rc;
+	return zs_manifest_end(&m, dir, rc, e);
 }

@@ -88,8 +88,7 @@ static int from_spool(struct sink_shard *x, const struct zs_part *p, struct err 
 		buf_clear(&x->s->stored);
 		to = buf_grow(&x->s->stored, n);
 		rc = to ? io_pread(x->s->spool, to, n, p->off + done, e) : err_nomem(e);
-		if (rc == 0)
-			rc = io_pwrite(x->fd, to, n, x->at + done, e);
+		rc = rc ? rc : io_pwrite(x->fd, to, n, x->at + done, e);
 		done += n;
 	}
 	return rc;
@@ -216,14 +215,10 @@ static int write_shard(struct zarr_sink *s, const struct zs_part *parts, size_t 
 	m.key = za->key;
 	x.at = x.sh->index_first ? x.sh->index_bytes : 0;
 	rc = zr_object_key(&m, at, key, e);
-	if (rc == 0)
-		rc = zs_txn_new(&s->txn, &file, &x.fd, e);
-	if (rc == 0)
-		rc = shards_fill(&x, parts, n, e);
-	if (rc == 0)
-		rc = write_index(&x, e);
-	if (rc == 0)
-		rc = zs_txn_wrote(&s->txn, x.fd, x.at, e);
+	rc = rc ? rc : zs_txn_new(&s->txn, &file, &x.fd, e);
+	rc = rc ? rc : shards_fill(&x, parts, n, e);
+	rc = rc ? rc : write_index(&x, e);
+	rc = rc ? rc : zs_txn_wrote(&s->txn, x.fd, x.at, e);
 	if (rc == 0) /* a shard without chunks does not exist */
 		rc = zs_txn_step(&s->txn, x.any ? ZS_PUT : ZS_DROP, file, key, e);
 	if (x.fd >= 0)

@@ -414,8 +414,7 @@ static int remove_node(struct zarr_sink *s, enum zarr_sink_kind kind, uint32_t o
 	if (!key)
 		return -ENOMEM;
 	rc = root_array(key, e);
-	if (rc == 0)
-		rc = move_away(s, key, &n, e);
+	rc = rc ? rc : move_away(s, key, &n, e);
 	return rc ? rc : zarr_sink_unlist(s, key, kind == ARRAY, e);
 }
 
@@ -452,10 +451,8 @@ static int zarr_sink_rename_array(struct sink *sink, uint32_t was, uint32_t now,
 	if (!za->key)
 		return -EIO;
 	rc = move_away(s, za->was_key, &n, e);
-	if (rc == 0)
-		rc = zs_txn_step(&s->txn, ZS_INTO, n, za->key, e);
-	if (rc == 0)
-		rc = zarr_sink_unlist(s, za->was_key, true, e);
+	rc = rc ? rc : zs_txn_step(&s->txn, ZS_INTO, n, za->key, e);
+	rc = rc ? rc : zarr_sink_unlist(s, za->was_key, true, e);
 	return rc ? rc : zs_nc_list(s, group, true, a->name, true, e);
 }
 
@@ -467,14 +464,10 @@ static int zarr_sink_commit(struct sink *sink, int (*gate)(void *arg, struct err
 	struct zarr_sink *s = zs_of(sink);
 	int rc = zs_check_fresh(s, e);
 
-	if (rc == 0)
-		rc = zs_fill_absent(s, e);
-	if (rc == 0)
-		rc = zs_shards_write(s, e);
-	if (rc == 0)
-		rc = zs_docs_write(s, e);
-	if (rc == 0)
-		rc = zarr_sink_unchanged(s, e);
+	rc = rc ? rc : zs_fill_absent(s, e);
+	rc = rc ? rc : zs_shards_write(s, e);
+	rc = rc ? rc : zs_docs_write(s, e);
+	rc = rc ? rc : zarr_sink_unchanged(s, e);
 	return rc ? rc : zs_txn_commit(&s->txn, gate, arg, e);
 }
 

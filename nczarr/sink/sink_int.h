@@ -90,36 +90,24 @@ struct zs_step {
 	enum zs_op op;
 	bool conditional;
 	uint64_t n, version; /* version: of the document, if conditional; 0: absent */
-	const char *key;     /* borrowed for the call of step */
+	const char *key;     /* in the manifest */
 };
 
 struct zs_manifest {
-	uint8_t *p;      /* owned */
-	size_t len;      /* without the checksum */
-	uint64_t mark;   /* LOCAL: inode of the store's directory */
-	uint64_t n;      /* steps */
+	uint8_t *p; /* owned */
+	size_t len; /* without the checksum */
+	uint64_t mark; /* LOCAL: inode of the store's directory */
+	struct zs_step *steps; /* owned */
+	size_t n, cap;
 };
 
-/* zs_phase - steps of one kind: all, those of metadata documents, or the others. */
-struct zs_phase {
-	enum zs_op op;
-	bool only_docs, not_docs;
-};
-
-/* zs_target - the store that a manifest changes. begin is called once the manifest was checked;
- * then for each phase step for each of its steps, and end. A negative errno ends the replay. */
-struct zs_target {
-	const char *magic;             /* of its manifests */
-	const struct zs_phase *phases; /* n_phases, in order */
-	size_t n_phases;
-	int (*begin)(struct zs_target *t, const struct zs_manifest *m, struct err *e);
-	int (*step)(struct zs_target *t, const struct zs_step *x, struct err *e);
-	int (*end)(struct zs_target *t, enum zs_op op, struct err *e);
-};
-
-/* zs_replay - carry out the manifest in the state directory `dir`, if there is one, and remove it
- * with its transaction. */
-int zs_replay(int dir, struct zs_target *t, struct err *e) NZ_MUST_USE;
+/* zs_manifest_load - read and check the manifest in the state directory `dir`. Returns 1; 0: there
+ * is none, and what remains of a transaction was removed. */
+int zs_manifest_load(int dir, const char *magic, struct zs_manifest *ret,
+		     struct err *e) NZ_MUST_USE;
+/* zs_manifest_end - release it. rc: of its steps; if all are complete, it is removed from the state
+ * directory with its transaction. */
+int zs_manifest_end(struct zs_manifest *m, int dir, int rc, struct err *e) NZ_MUST_USE;
 
 /* ---- remote stores (journal_remote.c, replay_remote.c) ---- */
 
@@ -151,8 +139,6 @@ int zs_remote_each(size_t n, int (*fn)(void *arg, size_t i, struct err *e), void
 /* zs_write_file - create a file with this content; not synced. */
 int zs_write_file(int dir, const char *name, const uint8_t *p, size_t n,
 		  struct err *e) NZ_MUST_USE;
-/* zs_remove_tree - remove a directory and its content; a missing one is no error. */
-int zs_remove_tree(int dir, const char *name, struct err *e) NZ_MUST_USE;
 
 /* ---- the sink ---- */
 

@@ -226,8 +226,7 @@ static int open_zip(struct zip *z, uint64_t max_meta, struct store **ret, struct
 	z->base.ops = &g_ops;
 	z->inflated = cache_new(ZIP_KEPT_BYTES);
 	rc = z->inflated ? zip_find_end(z->blob, &end, e) : err_nomem(e);
-	if (rc == 0)
-		rc = zip_read_dir(z, &end, max_meta, e);
+	rc = rc ? rc : zip_read_dir(z, &end, max_meta, e);
 	if (rc < 0) {
 		z->fd = -1; /* the caller's still */
 		zip_close(&z->base);

@@ -519,10 +519,8 @@ int zip_read_dir(struct zip *z, const struct zip_end *end, uint64_t max_meta, st
 		qsort_r(z->entries, z->n, sizeof(*z->entries), zip_directory_by_name, z->names);
 	drop_doubles(z);
 	rc = check_tree(z, e);
-	if (rc == 0)
-		rc = check_overlaps(z, e);
-	if (rc == 0)
-		rc = find_root(z, e);
+	rc = rc ? rc : check_overlaps(z, e);
+	rc = rc ? rc : find_root(z, e);
 	if (rc < 0)
 		return rc;
 	/* shrink to size; a failure is harmless */

@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
+#include "base/os/open_beneath.h"
 #include "codecs/core/codec.h"
 #include "nczarr/sink/sink_int.h"
 #include "nczarr/store/store.h"
@@ -140,7 +141,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	require(p.top >= 0);
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
-		require(zs_remove_tree(p.top, all[i], NULL) == 0);
+		require(remove_beneath_err(p.top, all[i], NULL) == 0);
 	furnish(&p, flags);
 	require(fstat(p.root, &st) == 0);
 	buf_init(&b, BYTES);
@@ -156,7 +157,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)close(p.root);
 	(void)close(p.state);
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
-		require(zs_remove_tree(p.top, all[i], NULL) == 0);
+		require(remove_beneath_err(p.top, all[i], NULL) == 0);
 	(void)close(p.top);
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/os/open_beneath.h"
 #include "nczarr/nczarr.h"
 #include "nczarr/sink/sink_int.h"
 
@@ -161,7 +162,7 @@ static inline void zs_box_release(struct zs_box *x)
 		print_message("%s\n", x->store);
 		return;
 	}
-	if (zs_remove_tree(AT_FDCWD, x->top, NULL) < 0)
+	if (remove_beneath_err(AT_FDCWD, x->top, NULL) < 0)
 		fail_msg("'%s' is left behind", x->top);
 }
 
