@@ -70,16 +70,12 @@ static int enter_node(struct zarr_sink *s, json_t *all, const char *dir, const c
 	int rc = 0;
 
 	for (int attrs = 0; rc == 0 && attrs < (s->format == 3 ? 1 : 2); attrs++) {
-		const char *name = zs_doc_name(s, array, attrs);
-		const char *to = zs_path_join(s, key, name, e);
-		const char *at = from ? zs_path_join(s, from, name, e) : NULL;
-		const char *rel = to ? store_key_below(dir, to) : NULL;
+		const char *rel;
 		struct zs_doc *d;
 
-		if (!to || (from && !at))
-			return -ENOMEM;
-		rc = zs_doc_get(s, to, at, false, &d, e);
-		if (rc == 0 && rel && d->v)
+		rc = zs_doc_in(s, key, from, zs_doc_name(s, array, attrs), false, &d, e);
+		rel = rc ? NULL : store_key_below(dir, d->key);
+		if (rel && d->v)
 			rc = zs_all_enter(s->format, all, rel, d->v, e);
 	}
 	return rc;
@@ -186,14 +182,14 @@ static json_t *zs_all_sorted(json_t *all)
 static int all_holder(struct zarr_sink *s, const char *dir, bool make, json_t **ret,
 		      bool *ret_made, struct zs_doc **ret_doc, struct err *e)
 {
-	const char *key = zs_path_join(s, dir, s->format == 3 ? "zarr.json" : ".zmetadata", e);
+	const char *name = s->format == 3 ? "zarr.json" : ".zmetadata";
 	const char *empty = s->format == 3
 				    ? "{\"kind\": \"inline\", \"must_understand\": false, "
 				      "\"metadata\": {}}"
 				    : "{\"metadata\": {}, \"zarr_consolidated_format\": 1}";
 	struct zs_doc *d;
 	json_t *v;
-	int rc = key ? zs_doc_get(s, key, key, false, &d, e) : -ENOMEM;
+	int rc = zs_doc_in(s, dir, dir, name, false, &d, e);
 
 	if (rc)
 		return rc;

@@ -87,22 +87,19 @@ static int docs_fetch(struct zarr_sink *s, const char *key, struct buf *out,
 
 static int read_doc(struct zarr_sink *s, const char *key, json_t **ret, struct err *e)
 {
+	auto_buf b = buf_of(ZR_DOC_MAX);
 	uint64_t version;
-	struct buf b;
-	int rc;
+	int rc = s->txn.remote ? zs_watch(s, key, e) : 0;
 
 	*ret = NULL;
-	rc = s->txn.remote ? zs_watch(s, key, e) : 0;
 	if (rc < 0)
 		return rc;
-	buf_init(&b, ZR_DOC_MAX);
 	rc = docs_fetch(s, key, &b, &version, e);
 	if (rc == 0) {
 		rc = json_read(b.data, b.len, ret, e);
 		if (rc)
 			rc = err_wrap(e, rc, "'%.*s'", LONG, key);
 	}
-	buf_release(&b);
 	if (rc == 0 || rc == -ENOENT)
 		rc = zs_remote_expect(&s->txn, key, version, e);
 	if (rc == 0 && *ret && !json_is_object(*ret)) {
@@ -170,20 +167,21 @@ const char *zs_doc_name(const struct zarr_sink *s, bool array, bool attrs)
 	return s->format == 3 ? "zarr.json" : attrs ? ".zattrs" : array ? ".zarray" : ".zgroup";
 }
 
+int zs_doc_in(struct zarr_sink *s, const char *dir, const char *from, const char *name,
+	      bool make, struct zs_doc **ret, struct err *e)
+{
+	const char *to = zs_path_join(s, dir, name, e);
+	const char *at = to && from ? zs_path_join(s, from, name, e) : NULL;
+
+	if (!to || (from && !at))
+		return -ENOMEM;
+	return zs_doc_get(s, to, at, make, ret, e);
+}
+
 int zs_node_doc(struct zarr_sink *s, const char *key, const char *from, bool array, bool attrs,
 		struct zs_doc **ret, struct err *e)
 {
-	const char *name = zs_doc_name(s, array, attrs);
-	const char *to = zs_path_join(s, key, name, e), *at = NULL;
-
-	if (!to)
-		return -ENOMEM;
-	if (from) {
-		at = zs_path_join(s, from, name, e);
-		if (!at)
-			return -ENOMEM;
-	}
-	return zs_doc_get(s, to, at, attrs || !array, ret, e);
+	return zs_doc_in(s, key, from, zs_doc_name(s, array, attrs), attrs || !array, ret, e);
 }
 
 int zs_attrs(struct zarr_sink *s, const char *key, const char *from, bool array, json_t **ret,
@@ -226,7 +224,7 @@ int zs_docs_write(struct zarr_sink *s, struct err *e)
 	for (size_t i = 0; rc == 0 && i < s->n_docs; i++) {
 		const struct zs_doc *d = &s->docs[i];
 		char dir[STORE_KEY_MAX + 1];
-		struct buf b;
+		auto_buf b = buf_of(ZR_DOC_MAX);
 		struct jw j;
 
 		if (!d->dirty || !d->v)
@@ -235,7 +233,6 @@ int zs_docs_write(struct zarr_sink *s, struct err *e)
 		rc = zs_check_writable(&s->txn, dir, e);
 		if (rc)
 			break;
-		buf_init(&b, ZR_DOC_MAX);
 		/* zarr-python 2 reads ASCII only, netCDF-C does not support \uXXXX */
 		jw_init(&j, &b, s->mode != ZARR_NCZARR || docs_of_all(s, d->key));
 		json_put(&j, d->v);
@@ -245,7 +242,6 @@ int zs_docs_write(struct zarr_sink *s, struct err *e)
 					  d->key, b.data, b.len, e)
 			     : buf_full(&b, e, -ERANGE, "'%.*s' would be larger than %zu bytes",
 					LONG, d->key, ZR_DOC_MAX);
-		buf_release(&b);
 	}
 	return rc;
 }

@@ -51,27 +51,24 @@ static int encode_fixed(struct zarr_sink *s, const struct ds_array *a,
 			struct buf *out, struct err *e)
 {
 	const struct zr_dtype *t = &za->meta->dtype;
-	struct buf own[2];
+	auto_buf host = buf_of(PTRDIFF_MAX), stored = buf_of(PTRDIFF_MAX);
 	uint8_t *to;
 	int rc = 0;
 
-	buf_init(&own[0], PTRDIFF_MAX);
-	buf_init(&own[1], PTRDIFF_MAX);
 	if (swapped(&a->type, &t->type) && !za->spread) {
-		to = buf_grow(&own[0], (size_t)n * a->type.size);
-		rc = to ? 0 : err_nomem(e);
-		if (rc == 0) {
-			memcpy(to, p, (size_t)n * a->type.size);
-			dt_swap_to_host(&a->type, to, (size_t)n);
-			dt_swap_to_host(&t->type, to, (size_t)n);
-			p = to;
-		}
-	}
-	if (rc == 0 && t->conv != ZR_AS_STORED) {
-		to = buf_grow(&own[1], (size_t)n * t->stored);
+		to = buf_grow(&host, (size_t)n * a->type.size);
 		if (!to)
-			rc = err_nomem(e);
-		else if (t->conv == ZR_UTF32)
+			return err_nomem(e);
+		memcpy(to, p, (size_t)n * a->type.size);
+		dt_swap_to_host(&a->type, to, (size_t)n);
+		dt_swap_to_host(&t->type, to, (size_t)n);
+		p = to;
+	}
+	if (t->conv != ZR_AS_STORED) {
+		to = buf_grow(&stored, (size_t)n * t->stored);
+		if (!to)
+			return err_nomem(e);
+		if (t->conv == ZR_UTF32)
 			rc = zr_to_utf32(p, n, t->stored, t->big, to, e);
 		else
 			zr_fields(t, n, true, p, to);
@@ -80,8 +77,6 @@ static int encode_fixed(struct zarr_sink *s, const struct ds_array *a,
 	rc = rc ? rc : encode_turn(s, za, p, n, t->stored, &p, e);
 	rc = rc ? rc : codec_chain_encode(&za->meta->chain, t->stored, p, (size_t)n * t->stored,
 					  s->scratch, out, e);
-	buf_release(&own[0]);
-	buf_release(&own[1]);
 	return rc;
 }
 
@@ -130,13 +125,9 @@ static int encode_vlen(struct zarr_sink *s, const struct ds_array *a, const stru
 	const struct zr_meta *m = za->meta;
 	uint32_t base = a->type.kind == DT_VLEN && a->type.base ? a->type.base->size : 1;
 	const struct zr_vlen_item *items = NULL;
-	struct buf list, body, frame;
-	int rc;
+	auto_buf list = buf_of(PTRDIFF_MAX), body = list, frame = list;
+	int rc = items_of(s, za, p, len, n, &list, &items, e);
 
-	buf_init(&list, PTRDIFF_MAX);
-	buf_init(&body, PTRDIFF_MAX);
-	buf_init(&frame, PTRDIFF_MAX);
-	rc = items_of(s, za, p, len, n, &list, &items, e);
 	if (rc == 0 && m->vlen == ZR_VLEN_FIXED) {
 		rc = fixed_strings(items, n, m->dtype.stored, &frame, e);
 	} else if (rc == 0) {
@@ -151,9 +142,6 @@ static int encode_vlen(struct zarr_sink *s, const struct ds_array *a, const stru
 		rc = codec_chain_encode(&m->chain,
 					m->vlen == ZR_VLEN_FIXED ? m->dtype.stored : 1,
 					frame.data, frame.len, s->scratch, out, e);
-	buf_release(&list);
-	buf_release(&body);
-	buf_release(&frame);
 	return rc;
 }
 

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/os/io.h"
@@ -234,11 +235,10 @@ int zs_remote_get(struct store *store, const char *key, struct buf *out, uint64_
 /* ---- directories that go ---- */
 
 static bool journal_add_name(void *arg, const char *name, bool is_dir,
-			     const struct store_stat *st)
+			     const struct store_stat *st NZ_UNUSED)
 {
 	struct buf *b = arg;
 
-	(void)st;
 	buf_putc(b, is_dir ? 'd' : 'f');
 	buf_put(b, name, strlen(name) + 1);
 	return buf_ok(b);
@@ -249,12 +249,11 @@ static bool journal_add_name(void *arg, const char *name, bool is_dir,
 static int journal_gather(struct zs_remote *f, const char *dir, size_t away, unsigned depth,
 			  struct err *e)
 {
-	struct buf names;
+	auto_buf names = buf_of(PTRDIFF_MAX);
 	int rc;
 
 	if (depth == 0)
 		return err_set(e, -ELOOP, "'%.*s' is nested too deeply", LONG, dir);
-	buf_init(&names, PTRDIFF_MAX);
 	rc = store_list_deep(f->store, dir, journal_add_name, &names, e);
 	if (rc == -EOPNOTSUPP)
 		rc = store_list(f->store, dir, false, journal_add_name, &names, e);
@@ -264,16 +263,12 @@ static int journal_gather(struct zs_remote *f, const char *dir, size_t away, uns
 		rc = err_nomem(e);
 	for (size_t at = 0; rc == 0 && at < names.len;) {
 		const char *name = (const char *)names.data + at + 1;
-		size_t nd = strlen(dir), nn = strlen(name);
-		char *key = arena_alloc(&f->arena, nd + nn + 2, 1);
+		size_t n = strlen(dir) + strlen(name) + 2;
+		char *key = arena_alloc(&f->arena, n, 1);
 
-		if (!key) {
-			rc = err_nomem(e);
-			break;
-		}
-		memcpy(key, dir, nd);
-		key[nd] = '/';
-		memcpy(key + nd + 1, name, nn + 1);
+		if (!key)
+			return err_nomem(e);
+		(void)snprintf(key, n, "%s/%s", dir, name);
 		if (names.data[at] == 'd') {
 			rc = journal_gather(f, key, away, depth - 1, e);
 		} else if (grow_array(&f->moved, &f->c_moved, f->n_moved + 1,
@@ -282,9 +277,8 @@ static int journal_gather(struct zs_remote *f, const char *dir, size_t away, uns
 		} else {
 			f->moved[f->n_moved++] = (struct moved){.key = key, .away = away};
 		}
-		at += nn + 2;
+		at += strlen(name) + 2;
 	}
-	buf_release(&names);
 	return rc;
 }
 
@@ -296,11 +290,9 @@ static int to_copy(struct zs_remote *f, const struct moved *m, const char *to, s
 	uint64_t file;
 	int rc, fd;
 
-	if (strlen(to) + strlen(rest) > STORE_KEY_MAX)
+	if (snprintf(key, sizeof(key), "%s%s", to, rest) > STORE_KEY_MAX)
 		return err_set(e, -ERANGE, "'%.100s%.100s': the key is longer than %d bytes",
 			       to, rest, STORE_KEY_MAX);
-	memcpy(key, to, strlen(to));
-	memcpy(key + strlen(to), rest, strlen(rest) + 1);
 	if (json_object_get(f->puts, key))
 		return 0; /* it is written by another step */
 	rc = zs_txn_new(f->txn, &file, &fd, e);

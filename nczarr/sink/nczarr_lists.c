@@ -10,6 +10,20 @@
 
 #include "nczarr/source/open.h"
 
+/* any_case - the member of an object that is an object, in any spelling of its name; NULL: none. */
+static json_t *any_case(json_t *o, const char *name)
+{
+	const char *key;
+	json_t *v;
+
+	json_object_foreach(o, key, v)
+	{
+		if (strcasecmp(key, name) == 0 && json_is_object(v))
+			return v;
+	}
+	return NULL;
+}
+
 /* dict - a dictionary of a group or array, in its document or its attributes; NULL: none. Marks
  * that document dirty. */
 static int dict(struct zarr_sink *s, const char *key, const char *from, bool array,
@@ -19,18 +33,11 @@ static int dict(struct zarr_sink *s, const char *key, const char *from, bool arr
 	for (int attrs = 1; attrs >= 0 && !*ret; attrs--) {
 		struct zs_doc *d;
 		int rc = zs_node_doc(s, key, from, array, attrs == 1, &d, e);
-		json_t *o;
 
 		if (rc)
 			return rc;
-		o = d->v;
-		for (void *it = json_object_iter(o); it && !*ret;
-		     it = json_object_iter_next(o, it))
-			if (strcasecmp(json_object_iter_key(it), name) == 0 &&
-			    json_is_object(json_object_iter_value(it))) {
-				*ret = json_object_iter_value(it);
-				d->dirty = true;
-			}
+		*ret = any_case(d->v, name);
+		d->dirty = d->dirty || *ret;
 	}
 	return 0;
 }
@@ -79,17 +86,14 @@ int zs_nc_list(struct zarr_sink *s, const char *key, bool array, const char *nam
 int zs_nc_type(struct zarr_sink *s, json_t *attrs, const struct ds_attr *at, const char *name,
 	       struct err *e)
 {
-	json_t *types = NULL, *made = NULL, *v;
+	json_t *types, *made = NULL, *v;
 	struct zs_made m;
 	struct jw *j;
 	int rc;
 
 	if (s->mode != ZARR_NCZARR || s->format == 3)
 		return 0;
-	for (void *it = json_object_iter(attrs); it && !types;
-	     it = json_object_iter_next(attrs, it))
-		if (strcasecmp(json_object_iter_key(it), "_nczarr_attr") == 0)
-			types = json_object_get(json_object_iter_value(it), "types");
+	types = json_object_get(any_case(attrs, "_nczarr_attr"), "types");
 	if (!at) {
 		if (types)
 			(void)json_object_del(types, name); /* it may have had none */
@@ -314,11 +318,10 @@ int zs_group_hints(struct zarr_sink *s, uint32_t was, uint32_t now, struct err *
 	    (was != DS_NONE && same_layout(&s->was->ds, was, &s->now->ds, now)))
 		return 0;
 	key = zs_group_key(s, now, e);
-	if (key)
-		key = zs_path_join(s, key, s->format == 3 ? "zarr.json" : ".zgroup", e);
 	if (!key)
 		return -EIO;
-	rc = zs_doc_get(s, key, s->groups[now].is_new ? NULL : key, false, &d, e);
+	rc = zs_doc_in(s, key, s->groups[now].is_new ? NULL : key, zs_doc_name(s, false, false),
+		       false, &d, e);
 	if (rc || !d->v)
 		return rc; /* a root without a document */
 	in = s->format == 3 ? json_object_get(d->v, "attributes") : d->v;

@@ -74,18 +74,15 @@ static int new_emit(struct zarr_sink *s, const char *key, enum zr_doc doc, uint3
 		    struct err *e)
 {
 	const char *at = zs_path_join(s, key, zr_doc_file(doc), e);
-	struct buf b;
+	auto_buf b = buf_of(ZR_DOC_MAX);
 	json_t *v;
 	int rc;
 
 	if (!at)
 		return -ENOMEM;
-	buf_init(&b, ZR_DOC_MAX);
 	rc = zr_metadata_doc(&s->em, doc, ord, &b, e);
 	rc = rc ? rc : json_read(b.data, b.len, &v, e);
-	rc = rc ? rc : zs_doc_set(s, at, v, e);
-	buf_release(&b);
-	return rc;
+	return rc ? rc : zs_doc_set(s, at, v, e);
 }
 
 int zs_add_group(struct sink *sink, uint32_t group, struct err *e)
@@ -117,18 +114,16 @@ static int new_nameable(const struct zarr_sink *s, const struct codec_spec *spec
 			struct err *e)
 {
 	const struct codec_ops *ops = codec_find(spec->h5_id);
-	struct buf b;
+	auto_buf b = buf_of(8192);
 	int rc;
 
 	if (!ops)
 		return 0;
 	if (s->format == 2)
 		return codec_has_zarr2(spec, size);
-	buf_init(&b, 8192);
 	rc = codec_spec_json3(spec, size, &b);
 	if (rc && !buf_ok(&b))
 		rc = b.starved ? err_nomem(e) : 0;
-	buf_release(&b);
 	return rc;
 }
 

@@ -38,13 +38,11 @@ const char *zs_path_join(struct zarr_sink *s, const char *dir, const char *name,
 
 const char *zs_say(const struct dataset *ds, uint32_t array, char tmp[200])
 {
-	struct buf b;
+	auto_buf b = buf_of(200);
 
-	buf_init(&b, 200);
 	ds_array_path(ds, array, &b);
 	(void)snprintf(tmp, 200, "'%.*s'", buf_ok(&b) ? (int)b.len : 0,
 		       b.data ? (const char *)b.data : "");
-	buf_release(&b);
 	return tmp;
 }
 
@@ -57,11 +55,11 @@ static int zarr_sink_named(struct zarr_sink *s, const struct dataset *ds,
 	const struct sink_names *names = s->opts.names;
 	const struct dataset *real = &s->real->ds;
 	uint32_t **m = s->match[ds == &s->now->ds];
-	struct buf b;
 	int rc = 0;
 
 	if (names) {
-		buf_init(&b, PATH_BYTES);
+		auto_buf b = buf_of(PATH_BYTES);
+
 		if (kind == ARRAY)
 			ds_array_path(ds, ord, &b);
 		else
@@ -71,7 +69,6 @@ static int zarr_sink_named(struct zarr_sink *s, const struct dataset *ds,
 		if (rc == 0)
 			*ret = (kind == ARRAY ? names->array
 					      : names->group)(names->arg, (const char *)b.data);
-		buf_release(&b);
 	} else {
 		if (!m[ARRAY]) {
 			m[ARRAY] = alloc_array(ds->n_arrays, sizeof(**m));
@@ -94,13 +91,11 @@ static int zarr_sink_named(struct zarr_sink *s, const struct dataset *ds,
 
 const char *zs_real_key(struct zarr_sink *s, uint32_t group, struct err *e)
 {
-	struct buf b;
+	auto_buf b = buf_of(STORE_KEY_MAX);
 	const char *ret;
 
-	buf_init(&b, STORE_KEY_MAX);
 	ds_group_path(&s->real->ds, group, &b);
 	ret = buf_ok(&b) ? arena_copy(&s->arena, b.data + 1, b.len - 1) : NULL;
-	buf_release(&b);
 	if (!ret)
 		(void)err_nomem(e);
 	return ret;
@@ -229,8 +224,7 @@ static void sink_free(struct zarr_sink *s)
 	for (uint32_t i = 0; s->arrays && i < s->now->ds.n_arrays; i++)
 		free(s->arrays[i].bits);
 	zs_txn_close(&s->txn);
-	if (s->spool >= 0)
-		(void)close(s->spool); /* its content is in the store */
+	auto_fd_fn(&s->spool); /* its content is in the store */
 	json_decref(s->index);
 	json_decref(s->seen);
 	for (int i = 0; i < 2; i++) {
@@ -512,9 +506,7 @@ int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink
 	s->opts = *opts;
 	s->spool = -1;
 	arena_init(&s->arena, ARENA_MAX);
-	buf_init(&s->elems, PTRDIFF_MAX);
-	buf_init(&s->turned, PTRDIFF_MAX);
-	buf_init(&s->stored, PTRDIFF_MAX);
+	s->elems = s->turned = s->stored = buf_of(PTRDIFF_MAX);
 	s->index = json_object();
 	s->scratch = codec_scratch_new();
 	zarr_sink_learn(s);

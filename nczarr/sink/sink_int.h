@@ -263,6 +263,9 @@ const char *zs_say(const struct dataset *ds, uint32_t array, char tmp[200]);
  * new. make: an empty object if there is none. */
 int zs_doc_get(struct zarr_sink *s, const char *key, const char *from, bool make,
 	       struct zs_doc **ret, struct err *e) NZ_MUST_USE;
+/* zs_doc_in - the same for document `name` of a directory. from: its current key; NULL. */
+int zs_doc_in(struct zarr_sink *s, const char *dir, const char *from, const char *name,
+	      bool make, struct zs_doc **ret, struct err *e) NZ_MUST_USE;
 /* zs_doc_set - set a new document; v is taken. */
 int zs_doc_set(struct zarr_sink *s, const char *key, json_t *v, struct err *e) NZ_MUST_USE;
 /* zs_docs_drop - drop the documents at or below a directory. */
