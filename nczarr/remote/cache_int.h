@@ -15,7 +15,9 @@
 #include <stdatomic.h>
 
 #include "base/core/list.h"
+#include "base/core/map.h"
 #include "base/os/cancel.h"
+#include "base/os/lock.h"
 #include "nczarr/remote/services.h"
 
 #define RC_BLOCK ((uint64_t)64 << 10)     /* fetched ranges are aligned to it */
@@ -55,9 +57,8 @@ enum folder_state { FOLDER_UNKNOWN, FOLDER_IS, FOLDER_IS_NOT };
 
 /* cached_object - the cached state of a key. lock: shard */
 struct cached_object {
-	struct cached_object *chain;
+	struct link link; /* cache_shard.objects */
 	struct cache_root *root;
-	uint64_t hash;
 	uint32_t refs;             /* requests and waiting threads */
 	enum obj_state state;
 	enum folder_state folder;
@@ -83,8 +84,8 @@ struct cached_object {
 struct cache_shard {
 	pthread_mutex_t lock;
 	pthread_cond_t done;
-	struct cached_object **buckets;
-	size_t n_buckets, n, hand;
+	struct map objects;        /* struct cached_object, by cache_lookup.hash */
+	size_t hand;
 	uint64_t bytes, peak;      /* of entries */
 };
 
@@ -192,7 +193,7 @@ void rc_line_note(struct object_cache *c, int64_t took, uint64_t bytes);
 /* ---- object_table.c: keys and extents ---- */
 
 struct cache_root *rc_root(struct object_cache *c, const char *name);
-int table_init(struct object_cache *c);
+void table_init(struct object_cache *c);
 void table_release(struct object_cache *c);
 struct cache_lookup look_at(struct rstore *st, const char *key, size_t len);
 /* look_find - find the entry; make: add it if there is none. NULL: none, or out of memory. The

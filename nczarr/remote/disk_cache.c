@@ -35,7 +35,7 @@
 #include "base/core/clock.h"
 #include "base/core/endian.h"
 #include "base/os/io.h"
-#include "base/os/cancel.h"
+#include "base/os/lock.h"
 #include "codecs/core/codec.h"
 #include "nczarr/remote/services.h"
 
@@ -101,9 +101,7 @@ static int disk_open_file(int dir, const char *name, struct err *e)
 	struct stat st;
 	int ret;
 
-	if (fd < 0)
-		return err_sys(e, errno, "'%s'", name);
-	if (fstat(fd, &st) < 0)
+	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(e, errno, "'%s'", name);
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink > 1)
 		return err_set(e, -EPERM,
@@ -142,12 +140,9 @@ static int disk_open_dir(const char *path, struct err *e)
 	struct stat st;
 	int ret;
 
-	if (disk_make_dir(path) < 0)
-		return err_sys(e, errno, "cache directory '%s'", path);
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return err_sys(e, errno, "cache directory '%s'", path);
-	if (fstat(fd, &st) < 0)
+	if (disk_make_dir(path) == 0)
+		fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(e, errno, "cache directory '%s'", path);
 	if (st.st_uid != geteuid() || (st.st_mode & 022))
 		return err_set(e, -EPERM,
@@ -387,10 +382,9 @@ static void after_read(const struct ident *id, size_t way, const uint8_t *was, b
 
 	if (good && now - get_le64(was + way * TAG + 8) < USED_US)
 		return;
-	(void)pthread_mutex_lock(id->lock);
+	LOCK_SCOPE(id->lock);
 	if (read_tags(id, tags) && memcmp(tags + way * TAG, was + way * TAG, TAG) == 0)
 		(void)write_tag(id, way, good ? id->tag : NULL, good ? now : 0); /* a hint */
-	(void)pthread_mutex_unlock(id->lock);
 }
 
 bool disk_cache_get(struct disk_cache *d, const char *name, const char *key,
@@ -452,20 +446,18 @@ void disk_cache_put(struct disk_cache *d, const char *name, const char *key,
 	if (clock_ns() < atomic_load(&d->paused) ||
 	    !ident_of(d, name, key, version, block, len, &id))
 		return;
-	(void)pthread_mutex_lock(id.lock);
-	if (read_tags(&id, tags)) {
-		way = find_way(&id, tags, 0);
-		if (way == WAYS) { /* replace the oldest */
-			way = 0;
-			for (size_t i = 1; i < WAYS; i++)
-				if (get_le64(tags + i * TAG + 8) <
-				    get_le64(tags + way * TAG + 8))
-					way = i;
-		} else if (version) {
-			way = WAYS; /* the same bytes, or damage that its checksum finds */
-		}
-		if (way < WAYS && !fill_slot(&id, way, data, len))
-			atomic_store(&d->paused, clock_ns() + PAUSE_NS);
+	LOCK_SCOPE(id.lock);
+	if (!read_tags(&id, tags))
+		return;
+	way = find_way(&id, tags, 0);
+	if (way < WAYS && version)
+		return; /* the same bytes, or damage that its checksum finds */
+	if (way == WAYS) { /* replace the oldest */
+		way = 0;
+		for (size_t i = 1; i < WAYS; i++)
+			if (get_le64(tags + i * TAG + 8) < get_le64(tags + way * TAG + 8))
+				way = i;
 	}
-	(void)pthread_mutex_unlock(id.lock);
+	if (!fill_slot(&id, way, data, len))
+		atomic_store(&d->paused, clock_ns() + PAUSE_NS);
 }

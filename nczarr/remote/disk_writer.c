@@ -139,21 +139,20 @@ static void *keep_main(void *arg)
 	(void)pthread_mutex_lock(&k->lock);
 	while (!list_empty(&k->queue) || !k->ending) {
 		struct disk_item *it;
+		uint64_t len;
 
 		if (list_empty(&k->queue)) {
 			(void)pthread_cond_wait(&k->work, &k->lock);
 			continue;
 		}
-		it = CONTAINER_OF(k->queue.next, struct disk_item, in);
-		list_remove(&it->in);
+		it = CONTAINER_OF(list_take(&k->queue), struct disk_item, in);
 		(void)pthread_mutex_unlock(&k->lock);
+		len = it->x->len;
 		write_item(c, it);
-		(void)pthread_mutex_lock(&k->lock);
-		k->bytes -= it->x->len;
-		(void)pthread_mutex_unlock(&k->lock);
 		ext_unref(it->x);
 		free(it);
 		(void)pthread_mutex_lock(&k->lock);
+		k->bytes -= len;
 	}
 	(void)pthread_mutex_unlock(&k->lock);
 	return NULL;
@@ -172,11 +171,10 @@ void keep_write(struct cache_lookup *l, struct ext *x, const struct object_info 
 		return; /* it is not stored then */
 	*it = (struct disk_item){.root = l->st->root->name, .x = x, .info = *info};
 	memcpy(it->key, l->key, l->len);
-	(void)pthread_mutex_lock(&k->lock);
+	LOCK_SCOPE(&k->lock);
 	if (!k->running)
 		k->running = thread_start(&k->thread, keep_main, c) == 0;
 	if (!k->running || k->bytes + x->len > c->limit / 2) { /* the disk is too slow */
-		(void)pthread_mutex_unlock(&k->lock);
 		free(it);
 		return;
 	}
@@ -184,7 +182,6 @@ void keep_write(struct cache_lookup *l, struct ext *x, const struct object_info 
 	k->bytes += x->len;
 	list_append(&k->queue, &it->in);
 	(void)pthread_cond_signal(&k->work);
-	(void)pthread_mutex_unlock(&k->lock);
 }
 
 int keep_new(struct object_cache *c, const char *dir, uint64_t bytes)

@@ -63,8 +63,8 @@ void rc_settle(struct ext *x)
 void rc_granted(struct ext *x, uint64_t n, bool prefetch)
 {
 	struct object_cache *c = x->cache;
+	LOCK_SCOPE(&c->lock);
 
-	(void)pthread_mutex_lock(&c->lock);
 	x->charged = n;
 	if (prefetch) {
 		x->prefetch_charged = n;
@@ -74,20 +74,18 @@ void rc_granted(struct ext *x, uint64_t n, bool prefetch)
 		c->n_in_flight++;
 		atomic_store(&x->prefetched, true);
 	}
-	(void)pthread_mutex_unlock(&c->lock);
 }
 
 void rc_landed(struct ext *x)
 {
 	struct object_cache *c = x->cache;
+	LOCK_SCOPE(&c->lock);
 
-	(void)pthread_mutex_lock(&c->lock);
 	if (x->in_flight) {
 		c->in_flight -= x->in_flight;
 		c->n_in_flight--;
 		x->in_flight = 0;
 	}
-	(void)pthread_mutex_unlock(&c->lock);
 }
 
 bool rc_may_start(struct object_cache *c, uint64_t n)
@@ -97,8 +95,8 @@ bool rc_may_start(struct object_cache *c, uint64_t n)
 	int64_t now = clock_ns();
 	uint64_t bytes;
 	bool may;
+	LOCK_SCOPE(&c->lock);
 
-	(void)pthread_mutex_lock(&c->lock);
 	n = u64_min(n, c->piece);
 	bytes = (uint64_t)((double)c->line.rate * (double)c->line.rtt / 1e9) * 2;
 	if (c->line.rtt && c->line.rtt < FAST_NS)
@@ -111,43 +109,45 @@ bool rc_may_start(struct object_cache *c, uint64_t n)
 	if (c->n_in_flight)
 		may = may && c->n_in_flight < most &&
 		      c->in_flight + n <= u64_max(bytes, IN_FLIGHT_MIN);
-	(void)pthread_mutex_unlock(&c->lock);
 	return may;
 }
 
 void rc_enqueue(struct ext *x)
 {
 	struct object_cache *c = x->cache;
+	LOCK_SCOPE(&c->lock);
 
-	(void)pthread_mutex_lock(&c->lock);
 	x->since = clock_ns();
 	move_locked(c, x, atomic_load(&x->prefetched) ? Q_PREFETCH : Q_NEW);
 	if (c->waiting)
 		(void)pthread_cond_broadcast(&c->room);
-	(void)pthread_mutex_unlock(&c->lock);
 }
 
 void rc_unqueue(struct ext *x)
 {
 	struct object_cache *c = x->cache;
+	LOCK_SCOPE(&c->lock);
 
-	(void)pthread_mutex_lock(&c->lock);
 	settle_locked(c, x);
 	move_locked(c, x, Q_NONE);
-	(void)pthread_mutex_unlock(&c->lock);
+}
+
+static void set_bytes_locked(struct object_cache *c, uint64_t n)
+{
+	c->bytes = n;
+	metrics_gauge_set(G_MEM_REMOTE, (int64_t)n);
+	c->peak = u64_max(c->peak, n);
 }
 
 void rc_charge(struct ext *x, uint64_t n)
 {
 	struct object_cache *c = x->cache;
 	enum ext_queue q;
+	LOCK_SCOPE(&c->lock);
 
-	(void)pthread_mutex_lock(&c->lock);
 	q = x->queue;
 	move_locked(c, x, Q_NONE);
-	c->bytes = c->bytes - x->charged + n;
-	metrics_gauge_set(G_MEM_REMOTE, (int64_t)c->bytes);
-	c->peak = u64_max(c->peak, c->bytes);
+	set_bytes_locked(c, c->bytes - x->charged + n);
 	x->charged = n;
 	if (x->prefetch_charged) {
 		c->prefetch_bytes = c->prefetch_bytes - x->prefetch_charged + n;
@@ -156,7 +156,6 @@ void rc_charge(struct ext *x, uint64_t n)
 	move_locked(c, x, q);
 	if (c->waiting)
 		(void)pthread_cond_broadcast(&c->room);
-	(void)pthread_mutex_unlock(&c->lock);
 }
 
 void ext_ref(struct ext *x)
@@ -270,10 +269,7 @@ int rc_grant(struct object_cache *c, uint64_t n, bool must)
 		if (rc)
 			break;
 	}
-	if (!rc)
-		c->bytes += n;
-	metrics_gauge_set(G_MEM_REMOTE, (int64_t)c->bytes);
-	c->peak = u64_max(c->peak, c->bytes);
+	set_bytes_locked(c, c->bytes + (rc ? 0 : n));
 	(void)pthread_mutex_unlock(&c->lock);
 	return rc;
 }
@@ -284,8 +280,8 @@ void rc_line_note(struct object_cache *c, int64_t took, uint64_t bytes)
 	int64_t now = clock_ns();
 	double grain;
 	uint64_t n;
+	LOCK_SCOPE(&c->lock);
 
-	(void)pthread_mutex_lock(&c->lock);
 	/* the minimum, which slowly expires: links change */
 	if (l->rtt == 0 || took < l->rtt)
 		l->rtt = took > 0 ? took : 1;
@@ -304,7 +300,6 @@ void rc_line_note(struct object_cache *c, int64_t took, uint64_t bytes)
 		n = u64_max(RC_BLOCK, u64_min(n, c->piece) / RC_BLOCK * RC_BLOCK);
 		atomic_store_explicit(&c->grain, n, memory_order_relaxed);
 	}
-	(void)pthread_mutex_unlock(&c->lock);
 }
 
 uint64_t object_cache_peak(struct object_cache *c)
@@ -342,7 +337,8 @@ int object_cache_new(const struct remote_options *opts, struct object_cache **re
 	cancel_cond_init(&c->room);
 	for (size_t i = 0; i < Q_N; i++)
 		list_init(&c->queues[i]);
-	if (table_init(c) < 0 || remote_prefetch_new(c) < 0 ||
+	table_init(c);
+	if (remote_prefetch_new(c) < 0 ||
 	    keep_new(c, opts->cache_dir, opts->disk_bytes) < 0) {
 		object_cache_free(c);
 		return err_nomem(e);

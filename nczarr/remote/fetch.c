@@ -215,6 +215,15 @@ static void arrived(struct cache_lookup *l, struct job *j, struct object_got *go
 	remote_prefetch_wake(c);
 }
 
+/* fetch_left - a request has ended, or could not be sent. */
+static void fetch_left(struct rstore *st)
+{
+	LOCK_SCOPE(&st->lock);
+
+	if (--st->in_flight == 0)
+		(void)pthread_cond_broadcast(&st->idle);
+}
+
 static void fetched(void *arg, struct object_got *got)
 {
 	struct fetch *f = arg;
@@ -223,10 +232,7 @@ static void fetched(void *arg, struct object_got *got)
 	rc_line_note(st->cache, clock_ns() - f->began, got->len);
 	arrived(&f->l, &f->j, got);
 	free(f);
-	(void)pthread_mutex_lock(&st->lock);
-	if (--st->in_flight == 0)
-		(void)pthread_cond_broadcast(&st->idle);
-	(void)pthread_mutex_unlock(&st->lock);
+	fetch_left(st);
 }
 
 /* ---- starting ---- */
@@ -257,10 +263,7 @@ static int fetch_do_start(struct cache_lookup *l, struct job *j, struct err *e)
 	rc = st->o->ops->fetch(st->o, &r, fetched, f, e);
 	if (rc == 0)
 		return 0;
-	(void)pthread_mutex_lock(&st->lock);
-	if (--st->in_flight == 0)
-		(void)pthread_cond_broadcast(&st->idle);
-	(void)pthread_mutex_unlock(&st->lock);
+	fetch_left(st);
 	free(f);
 	return rc;
 }

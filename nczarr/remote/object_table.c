@@ -11,10 +11,14 @@
 #include "base/core/clock.h"
 #include "nczarr/store/sorted_keys.h"
 
-#define BUCKETS 64
 #define SWEEP 64 /* entries inspected for each drop */
 
-int table_init(struct object_cache *c)
+static struct cached_object *object_of(struct link *l)
+{
+	return CONTAINER_OF(l, struct cached_object, link);
+}
+
+void table_init(struct object_cache *c)
 {
 	for (size_t i = 0; i < RC_SHARDS; i++) {
 		struct cache_shard *s = &c->shards[i];
@@ -22,13 +26,6 @@ int table_init(struct object_cache *c)
 		(void)pthread_mutex_init(&s->lock, NULL); /* cannot fail with these */
 		cancel_cond_init(&s->done);
 	}
-	for (size_t i = 0; i < RC_SHARDS; i++) {
-		c->shards[i].buckets = alloc_array(BUCKETS, sizeof(struct cached_object *));
-		if (!c->shards[i].buckets)
-			return -ENOMEM;
-		c->shards[i].n_buckets = BUCKETS;
-	}
-	return 0;
 }
 
 static void obj_free(struct cached_object *o)
@@ -45,15 +42,11 @@ void table_release(struct object_cache *c)
 	for (size_t i = 0; i < RC_SHARDS; i++) {
 		struct cache_shard *s = &c->shards[i];
 
-		for (size_t k = 0; s->buckets && k < s->n_buckets; k++) {
-			while (s->buckets[k]) {
-				struct cached_object *o = s->buckets[k];
-
-				s->buckets[k] = o->chain;
-				obj_free(o);
-			}
+		for (struct link *l = map_walk(&s->objects, NULL), *next; l; l = next) {
+			next = map_walk(&s->objects, l);
+			obj_free(object_of(l));
 		}
-		free(s->buckets);
+		map_free(&s->objects);
 		(void)pthread_cond_destroy(&s->done);
 		(void)pthread_mutex_destroy(&s->lock);
 	}
@@ -78,21 +71,19 @@ struct cache_root *rc_root(struct object_cache *c, const char *name)
 {
 	struct cache_root *r;
 	size_t n = strlen(name) + 1;
+	LOCK_SCOPE(&c->lock);
 
-	(void)pthread_mutex_lock(&c->lock);
 	for (r = c->roots; r && strcmp(r->name, name) != 0;)
 		r = r->next;
-	if (!r) {
-		r = alloc_array(1, sizeof(*r) + n);
-		if (r) {
-			memcpy(r->name, name, n);
-			r->seed = table_hash_of(n, name, n);
-			r->next = c->roots;
-			c->roots = r;
-		}
-	}
-	(void)pthread_mutex_unlock(&c->lock);
-	return r;
+	if (r)
+		return r;
+	r = alloc_array(1, sizeof(*r) + n);
+	if (!r)
+		return NULL;
+	memcpy(r->name, name, n);
+	r->seed = table_hash_of(n, name, n);
+	r->next = c->roots;
+	return c->roots = r;
 }
 
 struct cache_lookup look_at(struct rstore *st, const char *key, size_t len)
@@ -104,47 +95,20 @@ struct cache_lookup look_at(struct rstore *st, const char *key, size_t len)
 	return l;
 }
 
-/* table_grow - keep chains short, if memory permits. */
-static void table_grow(struct cache_shard *s)
-{
-	size_t n = s->n_buckets * 2;
-	struct cached_object **to;
-
-	if (s->n < s->n_buckets)
-		return;
-	to = alloc_array(n, sizeof(struct cached_object *));
-	if (!to)
-		return;
-	for (size_t i = 0; i < s->n_buckets; i++) {
-		while (s->buckets[i]) {
-			struct cached_object *o = s->buckets[i];
-
-			s->buckets[i] = o->chain;
-			o->chain = to[o->hash & (n - 1)];
-			to[o->hash & (n - 1)] = o;
-		}
-	}
-	free(s->buckets);
-	s->buckets = to;
-	s->n_buckets = n;
-}
-
 /* drop_from - drop the unused entries of one bucket. Returns the number inspected. */
 static size_t drop_from(struct cache_shard *s, size_t bucket)
 {
-	struct cached_object **p = &s->buckets[bucket];
 	size_t seen = 0;
 
-	for (; *p; seen++) {
-		struct cached_object *o = *p;
+	for (struct link *l = s->objects.heads[bucket], *next; l; l = next, seen++) {
+		struct cached_object *o = object_of(l);
 
+		next = l->next;
 		if (o->refs || o->n_xs || o->asking || o->recent) {
 			o->recent = false;
-			p = &o->chain;
 			continue;
 		}
-		*p = o->chain;
-		s->n--;
+		map_remove(&s->objects, l);
 		s->bytes -= o->cost;
 		(void)atomic_fetch_add(&o->root->drops, 1);
 		obj_free(o);
@@ -159,22 +123,19 @@ static struct cached_object *table_add(struct cache_lookup *l)
 
 	/* drop entries that were not used recently */
 	for (size_t tried = 0;
-	     s->bytes > l->st->cache->shard_limit && tried < SWEEP + s->n_buckets * 2;
+	     s->bytes > l->st->cache->shard_limit && tried < SWEEP + s->objects.n_heads * 2;
 	     s->hand++)
-		tried += 1 + drop_from(s, s->hand & (s->n_buckets - 1));
-	table_grow(s);
+		tried += 1 + drop_from(s, s->hand & (s->objects.n_heads - 1));
 	o = alloc_array(1, sizeof(*o) + l->len + 1);
-	if (!o)
+	if (!o || map_add(&s->objects, &o->link, l->hash) < 0) {
+		free(o);
 		return NULL;
+	}
 	memcpy(o->key, l->key, l->len);
 	o->key_len = l->len;
 	o->root = l->st->root;
-	o->hash = l->hash;
 	o->gen = atomic_fetch_add(&o->root->gens, 1) + 1;
 	o->cost = sizeof(*o) + l->len + 48; /* with its ETag */
-	o->chain = s->buckets[o->hash & (s->n_buckets - 1)];
-	s->buckets[o->hash & (s->n_buckets - 1)] = o;
-	s->n++;
 	s->bytes += o->cost;
 	s->peak = u64_max(s->peak, s->bytes);
 	return o;
@@ -182,17 +143,20 @@ static struct cached_object *table_add(struct cache_lookup *l)
 
 struct cached_object *look_find(struct cache_lookup *l, bool make)
 {
-	struct cached_object *o = l->shard->buckets[l->hash & (l->shard->n_buckets - 1)];
+	struct cached_object *o;
 
-	while (o && (o->hash != l->hash || o->root != l->st->root || o->key_len != l->len ||
-		     memcmp(o->key, l->key, l->len) != 0))
-		o = o->chain;
-	if (!o && make)
-		o = table_add(l);
-	if (o)
-		o->recent = true;
-	l->obj = o;
-	return o;
+	l->obj = NULL;
+	MAP_EACH(o, &l->shard->objects, l->hash, link)
+		if (o->root == l->st->root && o->key_len == l->len &&
+		    memcmp(o->key, l->key, l->len) == 0) {
+			l->obj = o;
+			break;
+		}
+	if (!l->obj && make)
+		l->obj = table_add(l);
+	if (l->obj)
+		l->obj->recent = true;
+	return l->obj;
 }
 
 bool obj_is_racy(const struct rstore *st, int64_t at)
@@ -206,16 +170,9 @@ bool obj_is_racy(const struct rstore *st, int64_t at)
 
 size_t obj_at(const struct cached_object *o, uint64_t off)
 {
-	size_t lo = 0, hi = o->n_xs;
+	size_t lo = 0;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (o->xs[mid]->off + o->xs[mid]->len <= off)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	BISECT(lo, o->n_xs, mid, o->xs[mid]->off + o->xs[mid]->len <= off);
 	return lo;
 }
 
@@ -325,17 +282,14 @@ void obj_forget(struct cache_lookup *l)
 static bool listing_of(struct rstore *st, const char *key, size_t len, bool *ret_folder)
 {
 	struct cache_lookup l = look_at(st, key, len);
-	bool listed = false;
+	LOCK_SCOPE(&l.shard->lock);
 
-	(void)pthread_mutex_lock(&l.shard->lock);
 	*ret_folder = len == 0;
-	if (look_find(&l, false)) {
-		*ret_folder = len == 0 || l.obj->folder == FOLDER_IS;
-		listed = l.obj->listed && obj_is_racy(st, l.obj->listed_at) &&
-			 l.obj->listed_drops == atomic_load(&st->root->drops);
-	}
-	(void)pthread_mutex_unlock(&l.shard->lock);
-	return listed;
+	if (!look_find(&l, false))
+		return false;
+	*ret_folder = len == 0 || l.obj->folder == FOLDER_IS;
+	return l.obj->listed && obj_is_racy(st, l.obj->listed_at) &&
+	       l.obj->listed_drops == atomic_load(&st->root->drops);
 }
 
 bool look_absent(struct rstore *st, const char *key)

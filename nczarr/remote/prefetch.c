@@ -119,19 +119,15 @@ static void prefetch_span(const struct cached_object *o, const struct store_rang
 static bool prefetch_needless(struct rstore *st, const struct store_range *r)
 {
 	struct cache_lookup l = look_at(st, r->key, strlen(r->key));
-	bool yes = false;
 	uint64_t from, to;
+	LOCK_SCOPE(&l.shard->lock);
 
-	(void)pthread_mutex_lock(&l.shard->lock);
-	if (look_find(&l, false) && obj_is_racy(st, l.obj->known_at)) {
-		yes = l.obj->state == OBJ_ABSENT;
-		if (l.obj->state == OBJ_THERE) {
-			prefetch_span(l.obj, r, &from, &to);
-			yes = l.obj->size == UINT64_MAX || covered(l.obj, from, to);
-		}
-	}
-	(void)pthread_mutex_unlock(&l.shard->lock);
-	return yes;
+	if (!look_find(&l, false) || !obj_is_racy(st, l.obj->known_at))
+		return false;
+	if (l.obj->state != OBJ_THERE)
+		return l.obj->state == OBJ_ABSENT;
+	prefetch_span(l.obj, r, &from, &to);
+	return l.obj->size == UINT64_MAX || covered(l.obj, from, to);
 }
 
 /* prefetch_ask - prepare the request for the info of an unknown object, with the wanted
@@ -235,9 +231,7 @@ static void round_locked(struct prefetcher *q)
 		else
 			list_append(&kept, &w->in);
 	}
-	while (!list_empty(&kept)) {
-		struct list_link *last = kept.prev;
-
+	for (struct list_link *last; (last = kept.prev) != &kept;) {
 		list_remove(last);
 		list_add(&q->queue, last);
 	}
@@ -279,10 +273,9 @@ void remote_prefetch_wake(struct object_cache *c)
 
 	if (!q || atomic_load_explicit(&q->n, memory_order_relaxed) == 0)
 		return;
-	(void)pthread_mutex_lock(&q->lock);
+	LOCK_SCOPE(&q->lock);
 	q->woken = true;
 	(void)pthread_cond_signal(&q->work);
-	(void)pthread_mutex_unlock(&q->lock);
 }
 
 /* merged - number of leading ranges of r[0, n) that are merged into one: adjacent ranges of one
@@ -330,18 +323,17 @@ void remote_prefetch_request(struct rstore *st, const struct store_range *r, siz
 	}
 	if (!any)
 		return;
-	(void)pthread_mutex_lock(&q->lock);
+	LOCK_SCOPE(&q->lock);
 	if (!q->running && !q->ending)
 		q->running = thread_start(&q->thread, prefetch_main, q) == 0;
 	run_locked(q);
-	(void)pthread_mutex_unlock(&q->lock);
 }
 
 void remote_prefetch_forget(struct rstore *st)
 {
 	struct prefetcher *q = st->cache->prefetcher;
+	LOCK_SCOPE(&q->lock);
 
-	(void)pthread_mutex_lock(&q->lock);
 	q->hold++;
 	while (q->busy)
 		(void)pthread_cond_wait(&q->idle, &q->lock);
@@ -351,7 +343,6 @@ void remote_prefetch_forget(struct rstore *st)
 			prefetch_drop(q, range_of(l));
 	}
 	q->hold--;
-	(void)pthread_mutex_unlock(&q->lock);
 }
 
 int remote_prefetch_new(struct object_cache *c)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/core/str.h"
+#include "base/os/lock.h"
 #include "nczarr/remote/services.h"
 
 enum {
@@ -122,8 +123,8 @@ const char *remote_keep(struct remote *r, const char *text)
 {
 	size_t n = strlen(text);
 	struct said *s;
+	LOCK_SCOPE(&r->lock);
 
-	(void)pthread_mutex_lock(&r->lock);
 	for (s = r->said; s && strcmp(s->text, text) != 0;)
 		s = s->next;
 	if (!s && (s = malloc(sizeof(*s) + n + 1))) {
@@ -131,7 +132,6 @@ const char *remote_keep(struct remote *r, const char *text)
 		s->next = r->said;
 		r->said = s;
 	}
-	(void)pthread_mutex_unlock(&r->lock);
 	return s ? s->text : NULL;
 }
 
@@ -158,19 +158,17 @@ int remote_store(struct remote *r, const struct remote_target *t, struct store *
 		 struct err *e)
 {
 	struct object_service *o = NULL;
-	struct buf name;
+	auto_buf name = buf_of(1 << 16);
 	int rc;
 
 	rc = t->kind == REMOTE_HTTP ? http_service_open(r->net, &r->opts, t, &o, e)
 				    : s3_service_open(r->net, &r->opts, t, &o, e);
 	if (rc < 0)
 		return rc;
-	buf_init(&name, 1 << 16);
 	root_name(r, t, &name);
 	buf_putc(&name, '\0');
 	rc = buf_ok(&name) ? store_remote_open(r->cache, o, (char *)name.data, ret, e)
 			   : err_nomem(e);
-	buf_release(&name);
 	if (rc < 0)
 		objects_close(o);
 	return rc;

@@ -31,7 +31,7 @@ static int last_of(const struct remote_target *t, struct last *ret, struct err *
 	const char *whole = t->kind == REMOTE_HTTP ? t->url : t->key;
 	const char *from = t->kind == REMOTE_HTTP ? strstr(whole, "://") : NULL;
 	const char *slash = strrchr(from ? from + 3 : whole, '/');
-	struct buf b;
+	auto_buf b = buf_of(STORE_KEY_MAX + 1);
 	size_t n;
 	int rc = 0;
 
@@ -41,7 +41,6 @@ static int last_of(const struct remote_target *t, struct last *ret, struct err *
 	ret->parent = strndup(whole, slash ? (size_t)(slash - whole) : 0);
 	if (!ret->parent)
 		return err_nomem(e);
-	buf_init(&b, STORE_KEY_MAX + 1);
 	if (from)
 		rc = url_decode(&b, slash + 1, strlen(slash + 1), e);
 	else
@@ -53,7 +52,6 @@ static int last_of(const struct remote_target *t, struct last *ret, struct err *
 		rc = err_set(e, -EINVAL, "the last part of its path is not a valid name");
 	if (rc == 0)
 		ret->name = (char *)buf_take(&b, &n);
-	buf_release(&b);
 	return rc < 0 ? err_wrap(e, rc, "'%s'", t->shown) : 0;
 }
 
@@ -223,11 +221,10 @@ struct some {
 };
 
 static bool address_add_name(void *arg, const char *name, bool is_dir,
-			     const struct store_stat *st)
+			     const struct store_stat *st NZ_UNUSED)
 {
 	struct some *s = arg;
 
-	(void)st;
 	if (s->n == NAMES_SHOWN)
 		buf_puts(&s->text, " ...");
 	else

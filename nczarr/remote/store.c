@@ -121,9 +121,9 @@ static int know(struct cache_lookup *l, const struct object_query *query, struct
 	return err_set(e, -EIO, "'%s' changes too often", l->key);
 }
 
-static bool emit_any(void *arg, const char *name, bool is_dir, const struct object_info *info)
+static bool emit_any(void *arg, const char *name NZ_UNUSED, bool is_dir NZ_UNUSED,
+		     const struct object_info *info NZ_UNUSED)
 {
-	(void)name, (void)is_dir, (void)info;
 	*(bool *)arg = true;
 	return false;
 }
@@ -131,13 +131,10 @@ static bool emit_any(void *arg, const char *name, bool is_dir, const struct obje
 /* known_folder - cached answer whether a key is a folder. */
 static enum folder_state known_folder(struct cache_lookup *l)
 {
-	enum folder_state folder = FOLDER_UNKNOWN;
+	LOCK_SCOPE(&l->shard->lock);
 
-	(void)pthread_mutex_lock(&l->shard->lock);
-	if (look_find(l, false) && obj_is_racy(l->st, l->obj->folder_at))
-		folder = l->obj->folder;
-	(void)pthread_mutex_unlock(&l->shard->lock);
-	return folder;
+	return look_find(l, false) && obj_is_racy(l->st, l->obj->folder_at) ? l->obj->folder
+									   : FOLDER_UNKNOWN;
 }
 
 /* stat_folder - whether a key without an object is a folder. believe: cached listings may
@@ -413,20 +410,19 @@ static void remote_learn(const struct remote_listing *g, const char *name, bool 
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return;
 	l = look_at(g->st, path, (size_t)n);
-	(void)pthread_mutex_lock(&l.shard->lock);
-	if (look_find(&l, true)) {
-		if (is_dir) {
-			l.obj->folder = FOLDER_IS;
-			l.obj->folder_at = g->began;
-			if (l.obj->state == OBJ_UNKNOWN && !l.obj->asking) {
-				l.obj->state = OBJ_ABSENT;
-				l.obj->known_at = g->began;
-			}
-		} else if (info) {
-			obj_set(&l, info, g->began);
-		}
+	LOCK_SCOPE(&l.shard->lock);
+	if (!look_find(&l, true))
+		return;
+	if (!is_dir && info)
+		obj_set(&l, info, g->began);
+	if (!is_dir)
+		return;
+	l.obj->folder = FOLDER_IS;
+	l.obj->folder_at = g->began;
+	if (l.obj->state == OBJ_UNKNOWN && !l.obj->asking) {
+		l.obj->state = OBJ_ABSENT;
+		l.obj->known_at = g->began;
 	}
-	(void)pthread_mutex_unlock(&l.shard->lock);
 }
 
 static bool remote_emit_one(void *arg, const char *name, bool is_dir,
@@ -466,14 +462,13 @@ static int list_objects(struct store *s, const char *key, bool deep, store_emit 
 		rc = remote_absent(key, e);
 	if ((rc < 0 && rc != -ENOENT) || g.stopped)
 		return rc;
-	(void)pthread_mutex_lock(&l.shard->lock);
+	LOCK_SCOPE(&l.shard->lock);
 	if (look_find(&l, true)) {
 		l.obj->folder = g.any ? FOLDER_IS : FOLDER_IS_NOT;
 		l.obj->folder_at = l.obj->listed_at = g.began;
 		l.obj->listed = true;
 		l.obj->listed_drops = drops;
 	}
-	(void)pthread_mutex_unlock(&l.shard->lock);
 	return rc;
 }
 
@@ -487,11 +482,6 @@ static int remote_list_deep(struct store *s, const char *key, store_emit *emit, 
 			    struct err *e)
 {
 	return list_objects(s, key, true, emit, arg, e);
-}
-
-static int remote_check(struct store *s NZ_UNUSED, struct err *e NZ_UNUSED)
-{
-	return 0; /* objects do not depend on their root */
 }
 
 /* ---- revalidation ---- */
@@ -550,47 +540,45 @@ static void remote_above(struct rstore *st, const char *key, enum folder_state w
 {
 	for (const char *p = strchr(key, '/'); p; p = strchr(p + 1, '/')) {
 		struct cache_lookup l = look_at(st, key, (size_t)(p - key));
+		LOCK_SCOPE(&l.shard->lock);
 
-		(void)pthread_mutex_lock(&l.shard->lock);
 		if (look_find(&l, is == FOLDER_IS) &&
 		    (was == FOLDER_UNKNOWN || l.obj->folder == was)) {
 			l.obj->folder = is;
 			l.obj->folder_at = clock_ns();
 		}
-		(void)pthread_mutex_unlock(&l.shard->lock);
 	}
 }
 
-/* remote_condition - the ETag of an expected version. New; NULL: an error is set. */
-static char *remote_condition(struct rstore *st, const char *key, uint64_t version, int *ret,
-			      struct err *e)
+/* remote_etag - the ETag of an object, new, if this is its known version; else -EAGAIN. */
+static int remote_etag(struct cache_lookup *l, uint64_t version, char **ret, struct err *e)
+{
+	LOCK_SCOPE(&l->shard->lock);
+
+	if (!look_find(l, false) || l->obj->state != OBJ_THERE || l->obj->version != version)
+		return -EAGAIN;
+	if (!l->obj->etag || l->obj->weak)
+		return err_set(e, -EOPNOTSUPP, "'%s': the server sends no strong ETag", l->key);
+	*ret = strdup(l->obj->etag);
+	return *ret ? 0 : err_nomem(e);
+}
+
+/* remote_condition - the same for an expected version, after a request if that is not the known
+ * one. */
+static int remote_condition(struct rstore *st, const char *key, uint64_t version, char **ret,
+			    struct err *e)
 {
 	struct cache_lookup l = look_at(st, key, strlen(key));
 	struct store_stat now;
-	char *etag = NULL;
+	int rc = remote_etag(&l, version, ret, e);
 
-	for (int tries = 0; tries < 2; tries++) {
-		(void)pthread_mutex_lock(&l.shard->lock);
-		if (look_find(&l, false) && l.obj->state == OBJ_THERE &&
-		    l.obj->version == version) {
-			*ret = 0;
-			if (l.obj->etag && !l.obj->weak)
-				etag = strdup(l.obj->etag);
-			else
-				*ret = err_set(e, -EOPNOTSUPP,
-					       "'%s': the server sends no strong ETag", key);
-			(void)pthread_mutex_unlock(&l.shard->lock);
-			if (!etag && *ret == 0)
-				*ret = err_nomem(e);
-			return etag;
-		}
-		(void)pthread_mutex_unlock(&l.shard->lock);
-		*ret = tries ? 0 : remote_fresh(&st->base, key, &now, e);
-		if (*ret < 0 && *ret != -ENOENT)
-			return NULL;
-	}
-	*ret = err_set(e, -ESTALE, "'%s' was changed in the meantime", key);
-	return NULL;
+	if (rc != -EAGAIN)
+		return rc;
+	rc = remote_fresh(&st->base, key, &now, e);
+	if (rc < 0 && rc != -ENOENT)
+		return rc;
+	rc = remote_etag(&l, version, ret, e);
+	return rc == -EAGAIN ? err_set(e, -ESTALE, "'%s' was changed in the meantime", key) : rc;
 }
 
 static int remote_put(struct store *s, const char *key, const struct store_put *what,
@@ -606,8 +594,8 @@ static int remote_put(struct store *s, const char *key, const struct store_put *
 	if (!st->o->ops->put)
 		return err_set(e, -EROFS, "'%s': the server is read-only", key);
 	if (what->version) {
-		etag = remote_condition(st, key, what->version, &rc, e);
-		if (!etag)
+		rc = remote_condition(st, key, what->version, &etag, e);
+		if (rc)
 			return rc;
 		cond.etag = etag;
 	}
@@ -657,10 +645,9 @@ static void remote_forget(struct store *s, const char *key)
 	struct cache_lookup l = look_at(remote_of(s), key, strlen(key));
 
 	distrust(&l);
-	(void)pthread_mutex_lock(&l.shard->lock);
+	LOCK_SCOPE(&l.shard->lock);
 	(void)look_find(&l, false);
 	obj_forget(&l);
-	(void)pthread_mutex_unlock(&l.shard->lock);
 }
 
 /* ---- opening ---- */
@@ -692,7 +679,6 @@ static const struct store_ops g_ops = {
 	.list = remote_list,
 	.list_deep = remote_list_deep,
 	.read = remote_read,
-	.check = remote_check,
 	.want = remote_want,
 	.fresh = remote_fresh,
 	.forget = remote_forget,

@@ -342,18 +342,12 @@ static int dir_read(struct store *s, const char *key, struct store_io *io, struc
 	return 0;
 }
 
-static int dir_check(struct store *s NZ_UNUSED, struct err *e NZ_UNUSED)
-{
-	return 0;
-}
-
 static const struct store_ops g_ops = {
 	.name = "directory",
 	.close = dir_close,
 	.stat = dir_stat,
 	.list = dir_list,
 	.read = dir_read,
-	.check = dir_check,
 };
 
 int store_dir_open(int fd, struct store **ret, struct err *e)

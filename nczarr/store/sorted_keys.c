@@ -24,17 +24,11 @@ int sorted_keys_cmp(const char *a, size_t a_len, const char *b, size_t b_len)
 
 size_t sorted_keys_find(const struct sorted_keys *t, const char *key, size_t len)
 {
-	size_t lo = 0, hi = t->n;
+	const char *name;
+	size_t lo = 0, n;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2, n;
-		const char *name = t->name(t->arg, mid, &n);
-
-		if (sorted_keys_cmp(name, n, key, len) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	BISECT(lo, t->n, mid,
+	       (name = t->name(t->arg, mid, &n), sorted_keys_cmp(name, n, key, len) < 0));
 	return lo;
 }
 
@@ -73,15 +67,8 @@ static size_t past(const struct sorted_keys *t, size_t i, const char *key, size_
 		step *= 2;
 	}
 	hi = lo + step < t->n ? lo + step : t->n;
-	while (hi - lo > 1) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (sorted_keys_below(t, mid, key, len))
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return hi;
+	BISECT(lo, hi, mid, sorted_keys_below(t, mid, key, len));
+	return lo;
 }
 
 bool sorted_keys_list(const struct sorted_keys *t, const char *key, size_t len,

@@ -81,8 +81,8 @@ struct store_ops {
 	int (*list)(struct store *s, const char *key, bool want_stat, store_emit *emit, void *arg,
 		    struct err *e);
 	int (*read)(struct store *s, const char *key, struct store_io *io, struct err *e);
-	int (*check)(struct store *s, struct err *e);
 	/* the others may be NULL: nothing needs to be done, or it is not supported */
+	int (*check)(struct store *s, struct err *e);
 	void (*want)(struct store *s, const struct store_range *r, size_t n);
 	int (*fresh)(struct store *s, const char *key, struct store_stat *ret, struct err *e);
 	int (*place)(struct store *s, const char *key, struct store_place *ret, struct err *e);
