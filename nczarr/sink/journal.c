@@ -27,7 +27,7 @@
 #define MANIFEST "manifest"
 #define FRESH "manifest.new"
 #define FOLDER 1000u             /* objects in one directory */
-#define PIECE ((size_t)64 << 10) /* buffer of the manifest */
+#define KEYS_MAX ((size_t)4 << 30)
 #define LONG 200
 #define FEW 32 /* files that are synced one by one, whatever their size */
 #define LARGE ((uint64_t)256 << 10) /* bytes of a file that is worth a sync of its own */
@@ -119,7 +119,7 @@ int zs_txn_open(struct zs_txn *t, int root, struct store *store, int dir, struct
 {
 	int rc = zs_txn_pending(dir, e);
 
-	*t = (struct zs_txn){.dir = dir, .root = -1, .txn = -1, .sub = -1, .manifest = -1};
+	*t = (struct zs_txn){.dir = dir, .root = -1, .txn = -1, .sub = -1};
 	if (rc)
 		return rc < 0 ? rc
 			      : err_set(e, -EBUSY,
@@ -135,7 +135,8 @@ int zs_txn_open(struct zs_txn *t, int root, struct store *store, int dir, struct
 		rc = zs_remote_new(store, &t->remote, e);
 	if (rc)
 		return rc;
-	buf_init(&t->out, 4 * PIECE);
+	arena_init(&t->arena, KEYS_MAX);
+	t->manifest = buf_of(PTRDIFF_MAX);
 	t->most_kept = journal_most_kept();
 	t->root = root;
 	return 0;
@@ -161,9 +162,10 @@ void zs_txn_close(struct zs_txn *t)
 	bool begun = t->txn >= 0;
 
 	(void)journal_sync_kept(t, false, NULL); /* synced, or given up */
-	buf_release(&t->out);
+	arena_release(&t->arena);
+	free(t->steps);
+	buf_release(&t->manifest);
 	shut(&t->sub);
-	shut(&t->manifest);
 	shut(&t->txn);
 	if (begun && zs_txn_pending(t->dir, NULL) == 0) {
 		(void)unlinkat(t->dir, FRESH, 0);
@@ -208,53 +210,19 @@ int zs_txn_wrote(struct zs_txn *t, int fd, uint64_t n, struct err *e)
 	return io_start_sync(fd, 0, n, e);
 }
 
-/* ---- the manifest, written ---- */
-
-static int journal_flush(struct zs_txn *t, struct err *e)
-{
-	int rc;
-
-	if (!buf_ok(&t->out))
-		return err_nomem(e);
-	t->sum = codec_crc32c_sum(t->sum, t->out.data, t->out.len);
-	rc = io_pwrite(t->manifest, t->out.data, t->out.len, t->out_at, e);
-	t->out_at += t->out.len;
-	buf_clear(&t->out);
-	return rc;
-}
-
-/* A record: step, number, length of the key, key. */
-int zs_txn_note(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, struct err *e)
-{
-	struct stat st = {.st_ino = 0};
-	size_t len = strlen(key);
-
-	if (t->manifest < 0) {
-		if (!t->remote && fstat(t->root, &st) < 0)
-			return err_sys(e, errno, "cannot examine the store");
-		t->manifest = openat(t->dir, FRESH,
-				     O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-		if (t->manifest < 0)
-			return err_sys(e, errno, "'%s' in the state directory", FRESH);
-		buf_puts(&t->out, t->remote ? ZS_REMOTE : ZS_LOCAL);
-		buf_put_le(&t->out, st.st_ino, 8);
-	}
-	buf_putc(&t->out, (char)op);
-	buf_put_le(&t->out, n, 8);
-	buf_put_le(&t->out, len, 2);
-	buf_put(&t->out, key, len);
-	return t->out.len >= PIECE ? journal_flush(t, e) : 0;
-}
+/* ---- steps ---- */
 
 int zs_txn_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, struct err *e)
 {
+	const char *copy = arena_strdup(&t->arena, key);
+
 	if (!store_key_ok(key))
 		return err_set(e, -EOPNOTSUPP, "'%.*s' is not a valid key of a store", LONG,
 			       key);
-	if (t->remote)
-		return zs_remote_step(t, op, n, key, e);
-	t->n_ops++;
-	return zs_txn_note(t, op, n, key, e);
+	if (!copy || grow_array(&t->steps, &t->c_steps, t->n_steps + 1, sizeof(*t->steps)) < 0)
+		return err_nomem(e);
+	t->steps[t->n_steps++] = (struct zs_step){.op = op, .n = n, .key = copy};
+	return 0;
 }
 
 int zs_txn_put(struct zs_txn *t, enum zs_op op, const char *key, const uint8_t *p, size_t n,
@@ -303,18 +271,59 @@ static int journal_settle(struct zs_txn *t, struct err *e)
 	return rc ? rc : io_sync(t->dir, true, e);
 }
 
+/* A record: step, number, length of the key, key. */
+void zs_txn_note(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key)
+{
+	size_t len = strlen(key);
+
+	buf_putc(&t->manifest, (char)op);
+	buf_put_le(&t->manifest, n, 8);
+	buf_put_le(&t->manifest, len, 2);
+	buf_put(&t->manifest, key, len);
+	t->n_ops++;
+}
+
+/* journal_note_all - put all steps into the manifest. */
+static int journal_note_all(struct zs_txn *t, struct err *e)
+{
+	struct stat st = {.st_ino = 0};
+	int rc = 0;
+
+	if (!t->remote && fstat(t->root, &st) < 0)
+		return err_sys(e, errno, "cannot examine the store");
+	buf_puts(&t->manifest, t->remote ? ZS_REMOTE : ZS_LOCAL);
+	buf_put_le(&t->manifest, st.st_ino, 8);
+	if (t->remote)
+		rc = zs_remote_ready(t, e);
+	for (size_t i = 0; !t->remote && i < t->n_steps; i++)
+		zs_txn_note(t, t->steps[i].op, t->steps[i].n, t->steps[i].key);
+	zs_txn_note(t, ZS_END, t->n_ops, "");
+	if (rc == 0 && !buf_ok(&t->manifest))
+		rc = err_nomem(e);
+	return rc;
+}
+
+static int journal_write(struct zs_txn *t, struct err *e)
+{
+	auto_fd int fd = openat(t->dir, FRESH,
+				O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+	struct buf *b = &t->manifest;
+	int rc;
+
+	if (fd < 0)
+		return err_sys(e, errno, "'%s' in the state directory", FRESH);
+	buf_put_le32(b, codec_crc32c_sum(0, b->data, b->len));
+	rc = buf_ok(b) ? io_pwrite(fd, b->data, b->len, 0, e) : err_nomem(e);
+	return rc ? rc : io_sync(fd, true, e);
+}
+
 int zs_txn_commit(struct zs_txn *t, int (*gate)(void *arg, struct err *e), void *arg,
 		  struct err *e)
 {
-	uint8_t sum[4];
-	int rc = t->remote ? zs_remote_ready(t, e) : 0;
+	int rc = journal_note_all(t, e);
 
 	rc = rc ? rc : journal_settle(t, e);
-	rc = rc ? rc : zs_txn_note(t, ZS_END, t->n_ops, "", e);
-	rc = rc ? rc : journal_flush(t, e);
-	put_le32(sum, t->sum);
-	rc = rc ? rc : io_pwrite(t->manifest, sum, sizeof(sum), t->out_at, e);
-	rc = rc ? rc : io_sync(t->manifest, true, e);
+	rc = rc ? rc : journal_write(t, e);
 	if (rc == 0 && gate)
 		rc = gate(arg, e);
 	if (rc)

@@ -23,14 +23,6 @@
 #define TRIES 3                 /* reads of a document that changes meanwhile */
 #define LONG 200
 
-/* gathered - a step of the sink. */
-struct gathered {
-	enum zs_op op;
-	uint64_t n;
-	const char *key;  /* in the arena */
-	const char *from; /* of an object to fetch: its current key; NULL */
-};
-
 /* expected - the required version of a document. */
 struct expected {
 	const char *key; /* in the arena */
@@ -46,8 +38,6 @@ struct moved {
 struct zs_remote {
 	struct store *store; /* borrowed */
 	struct arena arena;
-	struct gathered *steps;
-	size_t n_steps, c_steps;
 	size_t *aways;           /* n_aways steps: removed or renamed directories */
 	size_t n_aways, c_aways;
 	struct expected *seen;
@@ -59,7 +49,9 @@ struct zs_remote {
 	struct moved *moved;
 	size_t n_moved, c_moved;
 	struct zs_txn *txn;
-	size_t copies; /* the first step of an object to fetch */
+	size_t copies;     /* the first step of an object to fetch */
+	const char **from; /* n_from: the current keys of these objects */
+	size_t n_from, c_from;
 };
 
 int zs_remote_new(struct store *store, struct zs_remote **ret, struct err *e)
@@ -90,7 +82,7 @@ void zs_remote_free(struct zs_remote *f)
 	json_decref(f->puts);
 	json_decref(f->homes);
 	json_decref(f->drops);
-	free(f->steps);
+	free(f->from);
 	free(f->aways);
 	free(f->seen);
 	free(f->moved);
@@ -166,24 +158,21 @@ static int journal_enter(json_t *set, const char *key, struct err *e)
 	return json_object_set_new(set, key, json_true()) < 0 ? err_nomem(e) : 0;
 }
 
-int zs_remote_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, struct err *e)
+/* journal_collect - the sets that step i belongs to. */
+static int journal_collect(struct zs_remote *f, size_t i, struct err *e)
 {
-	struct zs_remote *f = t->remote;
-	const char *copy = arena_strdup(&f->arena, key);
+	const struct zs_step *x = &f->txn->steps[i];
 	int rc = 0;
 
-	if (!copy || grow_array(&f->steps, &f->c_steps, f->n_steps + 1, sizeof(*f->steps)) < 0)
-		return err_nomem(e);
-	if (op == ZS_AWAY) {
+	if (x->op == ZS_AWAY) {
 		if (grow_array(&f->aways, &f->c_aways, f->n_aways + 1, sizeof(*f->aways)) < 0)
 			return err_nomem(e);
-		f->aways[f->n_aways++] = f->n_steps;
+		f->aways[f->n_aways++] = i;
 	}
-	f->steps[f->n_steps++] = (struct gathered){.op = op, .n = n, .key = copy};
-	if (op == ZS_PUT || op == ZS_DOC || op == ZS_ROOT)
-		rc = journal_enter(f->puts, key, e);
-	if (rc == 0 && (op == ZS_DOC || op == ZS_ROOT))
-		rc = zs_above(f->homes, key, e);
+	if (x->op == ZS_PUT || x->op == ZS_DOC || x->op == ZS_ROOT)
+		rc = journal_enter(f->puts, x->key, e);
+	if (rc == 0 && (x->op == ZS_DOC || x->op == ZS_ROOT))
+		rc = zs_above(f->homes, x->key, e);
 	return rc;
 }
 
@@ -285,7 +274,7 @@ static int journal_gather(struct zs_remote *f, const char *dir, size_t away, uns
 /* to_copy - an object with a new key: make a file for its copy. */
 static int to_copy(struct zs_remote *f, const struct moved *m, const char *to, struct err *e)
 {
-	const char *rest = m->key + strlen(f->steps[m->away].key);
+	const char *rest = m->key + strlen(f->txn->steps[m->away].key);
 	char key[STORE_KEY_MAX + 1];
 	uint64_t file;
 	int rc, fd;
@@ -299,18 +288,18 @@ static int to_copy(struct zs_remote *f, const struct moved *m, const char *to, s
 	if (rc)
 		return rc;
 	(void)close(fd); /* synced with the others */
-	rc = zs_remote_step(f->txn, zarr_doc_key(key) ? ZS_DOC : ZS_PUT, file, key, e);
-	if (rc)
-		return rc;
-	f->steps[f->n_steps - 1].from = m->key;
-	return 0;
+	if (grow_array(&f->from, &f->c_from, f->n_from + 1, sizeof(*f->from)) < 0)
+		return err_nomem(e);
+	f->from[f->n_from++] = m->key;
+	rc = zs_txn_step(f->txn, zarr_doc_key(key) ? ZS_DOC : ZS_PUT, file, key, e);
+	return rc ? rc : journal_collect(f, f->txn->n_steps - 1, e);
 }
 
 /* journal_fetch - fetch one of the copies. */
 static int journal_fetch(void *arg, size_t i, struct err *e)
 {
 	struct zs_remote *f = arg;
-	const struct gathered *x = &f->steps[f->copies + i];
+	const char *from = f->from[i];
 	auto_free uint8_t *room = malloc(PIECE);
 	struct store_stat st;
 	auto_fd int fd = -1;
@@ -319,19 +308,19 @@ static int journal_fetch(void *arg, size_t i, struct err *e)
 
 	if (!room)
 		return err_nomem(e);
-	zs_txn_path(path, x->n);
+	zs_txn_path(path, f->txn->steps[f->copies + i].n);
 	fd = openat(f->txn->dir, path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return err_sys(e, errno, "'%s' in the state directory", path);
-	rc = store_stat(f->store, x->from, &st, e);
+	rc = store_stat(f->store, from, &st, e);
 	for (uint64_t at = 0; rc == 0 && at < st.size;) {
 		size_t n = (size_t)u64_min(st.size - at, PIECE);
 		uint64_t version = 0;
 
-		rc = store_read(f->store, x->from, at, room, n, &version, e);
+		rc = store_read(f->store, from, at, room, n, &version, e);
 		if (rc == 0 && version != st.version)
 			rc = err_set(e, -ESTALE, "'%.*s' was changed by another program", LONG,
-				     x->from);
+				     from);
 		rc = rc ? rc : io_pwrite(fd, room, n, at, e);
 		at += n;
 	}
@@ -345,56 +334,50 @@ static int journal_expand(struct zs_remote *f, struct err *e)
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < f->n_aways; i++)
-		rc = journal_gather(f, f->steps[f->aways[i]].key, f->aways[i], DEEP, e);
+		rc = journal_gather(f, f->txn->steps[f->aways[i]].key, f->aways[i], DEEP, e);
 	if (rc || f->n_moved == 0)
 		return rc;
-	f->copies = f->n_steps;
+	f->copies = f->txn->n_steps;
 	for (size_t i = 0; rc == 0 && i < f->n_moved; i++) {
 		/* objects of one directory are adjacent */
 		if (i == 0 || f->moved[i].away != f->moved[i - 1].away) {
 			to = NULL; /* it is removed */
 			for (size_t k = 0; !to && k < f->copies; k++)
-				if (f->steps[k].op == ZS_INTO &&
-				    f->steps[k].n == f->steps[f->moved[i].away].n)
-					to = f->steps[k].key;
+				if (f->txn->steps[k].op == ZS_INTO &&
+				    f->txn->steps[k].n == f->txn->steps[f->moved[i].away].n)
+					to = f->txn->steps[k].key;
 		}
 		if (to)
 			rc = to_copy(f, &f->moved[i], to, e);
 	}
-	return rc ? rc : zs_remote_each(f->n_steps - f->copies, journal_fetch, f, e);
+	return rc ? rc : zs_remote_each(f->n_from, journal_fetch, f, e);
 }
 
 /* ---- the manifest ---- */
-
-static int journal_note(struct zs_remote *f, enum zs_op op, uint64_t n, const char *key,
-			struct err *e)
-{
-	f->txn->n_ops++;
-	return zs_txn_note(f->txn, op, n, key, e);
-}
 
 /* journal_drop - remove an object of a directory. If a new array takes its place, the
  * document is removed first, then objects that are not put again: old chunks must not be readable
  * with a new document. */
 static int journal_drop(struct zs_remote *f, const struct moved *m, struct err *e)
 {
-	bool again = json_object_get(f->homes, f->steps[m->away].key) != NULL;
+	bool again = json_object_get(f->homes, f->txn->steps[m->away].key) != NULL;
 	bool put = json_object_get(f->puts, m->key) != NULL;
 
 	if (json_object_get(f->drops, m->key) || (put && !(again && zarr_doc_key(m->key))))
 		return 0;
 	if (journal_enter(f->drops, m->key, e) < 0)
 		return -ENOMEM;
-	return journal_note(f, again ? ZS_REMOVE_FIRST : ZS_DROP, 0, m->key, e);
+	zs_txn_note(f->txn, again ? ZS_REMOVE_FIRST : ZS_DROP, 0, m->key);
+	return 0;
 }
 
 /* needs_version - whether a step overwrites a document: none in a directory removed first. */
-static bool needs_version(const struct zs_remote *f, const struct gathered *x)
+static bool needs_version(const struct zs_remote *f, const struct zs_step *x)
 {
 	if (x->op != ZS_DOC && x->op != ZS_ROOT)
 		return false;
 	for (size_t i = 0; i < f->n_aways; i++)
-		if (store_key_below(f->steps[f->aways[i]].key, x->key))
+		if (store_key_below(f->txn->steps[f->aways[i]].key, x->key))
 			return false;
 	return true;
 }
@@ -405,19 +388,17 @@ static int write_steps(struct zs_remote *f, struct err *e)
 
 	for (size_t i = 0; rc == 0 && i < f->n_moved; i++)
 		rc = journal_drop(f, &f->moved[i], e);
-	for (size_t i = 0; rc == 0 && i < f->n_steps; i++) {
-		const struct gathered *x = &f->steps[i];
+	for (size_t i = 0; i < f->txn->n_steps; i++) {
+		const struct zs_step *x = &f->txn->steps[i];
+		const json_t *seen = json_object_get(f->known, x->key);
 
 		if (x->op == ZS_AWAY || x->op == ZS_INTO)
 			continue;
-		if (needs_version(f, x)) {
-			const json_t *seen = json_object_get(f->known, x->key);
-
-			rc = journal_note(f, ZS_IF_VERSION,
-					  seen ? f->seen[json_integer_value(seen)].version : 0,
-					  x->key, e);
-		}
-		rc = rc ? rc : journal_note(f, x->op, x->n, x->key, e);
+		if (needs_version(f, x))
+			zs_txn_note(f->txn, ZS_IF_VERSION,
+				    seen ? f->seen[json_integer_value(seen)].version : 0,
+				    x->key);
+		zs_txn_note(f->txn, x->op, x->n, x->key);
 	}
 	return rc;
 }
@@ -447,10 +428,12 @@ int zs_remote_ready(struct zs_txn *t, struct err *e)
 {
 	struct zs_remote *f = t->remote;
 	auto_fd int fd = -1;
-	int rc;
+	int rc = 0;
 
 	f->txn = t;
-	rc = journal_expand(f, e);
+	for (size_t i = 0, n = t->n_steps; rc == 0 && i < n; i++)
+		rc = journal_collect(f, i, e);
+	rc = rc ? rc : journal_expand(f, e);
 	rc = rc ? rc : zs_remote_each(f->n_seen, is_expected, f, e);
 	rc = rc ? rc : write_steps(f, e);
 	if (rc)

@@ -510,7 +510,7 @@ int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink
 	s->index = json_object();
 	s->scratch = codec_scratch_new();
 	zarr_sink_learn(s);
-	s->txn = (struct zs_txn){.root = -1, .txn = -1, .sub = -1, .manifest = -1};
+	s->txn = (struct zs_txn){.root = -1, .txn = -1, .sub = -1};
 	rc = s->index && s->scratch ? zs_txn_open(&s->txn, root, opts->store, opts->dir_fd, e)
 				    : err_nomem(e);
 	if (rc) {

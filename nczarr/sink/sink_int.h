@@ -28,6 +28,14 @@ enum zs_op {
 	ZS_END = 'E',
 };
 
+/* zs_step - a step of a commit or of its manifest. */
+struct zs_step {
+	enum zs_op op;
+	bool conditional;
+	uint64_t n, version; /* version: of the document, if conditional; 0: absent */
+	const char *key;     /* in the transaction's arena, or in the manifest */
+};
+
 struct zs_remote;
 
 #define ZS_KEPT_MAX 1024
@@ -37,14 +45,15 @@ struct zs_txn {
 	int root;           /* the store, owned; -1 */
 	int txn;            /* the directory of new objects, owned; -1: not started */
 	int sub;            /* its current subdirectory, owned; -1 */
-	int manifest;       /* under construction, owned; -1 */
-	uint64_t n_files, n_aways, n_ops;
+	uint64_t n_files, n_aways;
 	uint64_t bytes;     /* of the new objects */
 	int kept[ZS_KEPT_MAX]; /* descriptors of large objects that the disk began to write */
 	size_t n_kept, most_kept;
-	struct buf out;     /* unwritten part of the manifest */
-	uint64_t out_at;
-	uint32_t sum;
+	struct arena arena; /* keys of steps */
+	struct zs_step *steps;
+	size_t n_steps, c_steps;
+	struct buf manifest; /* during the commit: n_ops steps */
+	uint64_t n_ops;
 	struct zs_remote *remote; /* for a remote store; NULL: the store is root */
 };
 
@@ -75,8 +84,7 @@ int zs_txn_commit(struct zs_txn *t, int (*gate)(void *arg, struct err *e), void 
 int zs_txn_pending(int dir, struct err *e) NZ_MUST_USE;
 int zs_txn_recover(int root, int dir, struct err *e) NZ_MUST_USE;
 /* zs_txn_note - append a record to the manifest. */
-int zs_txn_note(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key,
-		struct err *e) NZ_MUST_USE;
+void zs_txn_note(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key);
 /* zs_txn_path - path of new object n, relative to the state directory. */
 void zs_txn_path(char out[64], uint64_t n);
 
@@ -85,13 +93,6 @@ void zs_txn_path(char out[64], uint64_t n);
 #define ZS_LOCAL "nczarrfs commit 1\n"
 #define ZS_REMOTE "nczarrfs remote 1\n" /* of the same length */
 #define ZS_FIRST (sizeof(ZS_LOCAL) - 1 + 8) /* offset of the first step */
-
-struct zs_step {
-	enum zs_op op;
-	bool conditional;
-	uint64_t n, version; /* version: of the document, if conditional; 0: absent */
-	const char *key;     /* in the manifest */
-};
 
 struct zs_manifest {
 	uint8_t *p; /* owned */
@@ -113,15 +114,12 @@ int zs_manifest_end(struct zs_manifest *m, int dir, int rc, struct err *e) NZ_MU
 
 int zs_remote_new(struct store *store, struct zs_remote **ret, struct err *e) NZ_MUST_USE;
 void zs_remote_free(struct zs_remote *f);
-/* zs_remote_step - as zs_txn_step(). */
-int zs_remote_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key,
-		   struct err *e) NZ_MUST_USE;
 /* zs_remote_expect - require a version of a document for the commit; 0: absent. The first call for
  * a document counts. No effect for a directory. */
 int zs_remote_expect(struct zs_txn *t, const char *key, uint64_t version,
 		     struct err *e) NZ_MUST_USE;
-/* zs_remote_ready - called before the end of the manifest: expand directories to objects, and
- * check the versions of documents. -ESTALE: another program changed one. */
+/* zs_remote_ready - write the steps to the manifest: expand directories to objects, and check the
+ * versions of documents. -ESTALE: another program changed one. */
 int zs_remote_ready(struct zs_txn *t, struct err *e) NZ_MUST_USE;
 /* zs_remote_recover - as zs_txn_recover(). */
 int zs_remote_recover(struct store *store, int dir, struct err *e) NZ_MUST_USE;
