@@ -135,6 +135,13 @@ int pq_writer_int(struct pq_writer *w, size_t field, uint64_t v, struct err *e) 
 int pq_writer_bytes(struct pq_writer *w, size_t field, const void *p, uint64_t n,
 		    struct err *e) NZ_MUST_USE;
 int pq_writer_null(struct pq_writer *w, size_t field, struct err *e) NZ_MUST_USE;
+/* pq_writer_row - add a row: a cell for each column. */
+struct pq_cell {
+	bool has;      /* else null */
+	uint64_t n;    /* the number, or the bytes at p */
+	const void *p;
+};
+int pq_writer_row(struct pq_writer *w, const struct pq_cell *cells, struct err *e) NZ_MUST_USE;
 /* pq_writer_rows - rows of this file, by its first column. */
 uint64_t pq_writer_rows(const struct pq_writer *w);
 /* pq_writer_pending - pending bytes of PQ_TEXT and PQ_RAW. pq_writer_flush - write the pending rows

@@ -185,6 +185,23 @@ int pq_writer_null(struct pq_writer *w, size_t field, struct err *e)
 	return put_value(&w->columns[field], 0, e);
 }
 
+int pq_writer_row(struct pq_writer *w, const struct pq_cell *cells, struct err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < w->n_columns; i++) {
+		const struct pq_cell *c = &cells[i];
+
+		if (!c->has)
+			rc = pq_writer_null(w, i, e);
+		else if (w->columns[i].field->kind == PQ_INT)
+			rc = pq_writer_int(w, i, c->n, e);
+		else
+			rc = pq_writer_bytes(w, i, c->p, c->n, e);
+	}
+	return rc;
+}
+
 /* ---- pages ---- */
 
 /* put_out - append bytes to the file: to those that drain() writes. */

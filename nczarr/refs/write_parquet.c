@@ -102,21 +102,14 @@ static int open_record(struct parquet_out *p, struct err *e)
 static int put_row(struct parquet_out *p, const struct refs_chunk *c, struct err *e)
 {
 	const bool inlined = c && c->data, ranged = c && !c->data && !c->whole;
-	struct pq_writer *w = p->w;
-	int rc;
+	const struct pq_cell row[] = {
+		[PATH] = {c && !inlined, c && !inlined ? strlen(c->url) : 0, c ? c->url : NULL},
+		[OFFSET] = {true, ranged ? c->off : 0, NULL},
+		[SIZE] = {true, ranged ? c->len : 0, NULL},
+		[RAW] = {inlined, inlined ? c->len : 0, inlined ? c->data : NULL},
+	};
 
-	if (c && !inlined)
-		rc = pq_writer_bytes(w, PATH, c->url, strlen(c->url), e);
-	else
-		rc = pq_writer_null(w, PATH, e);
-	if (rc == 0)
-		rc = pq_writer_int(w, OFFSET, ranged ? c->off : 0, e);
-	if (rc == 0)
-		rc = pq_writer_int(w, SIZE, ranged ? c->len : 0, e);
-	if (rc == 0)
-		rc = inlined ? pq_writer_bytes(w, RAW, c->data, c->len, e)
-			     : pq_writer_null(w, RAW, e);
-	return rc;
+	return pq_writer_row(p->w, row, e);
 }
 
 static int write_parquet_fill(struct parquet_out *p, uint64_t until, struct err *e)

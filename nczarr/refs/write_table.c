@@ -151,20 +151,6 @@ static int read_array(struct refs_set *set, struct slice *s, struct err *e)
 	return rc ? rc : copy_string(s, &c->zattrs, e);
 }
 
-/* put_bytes - add a value, or null. */
-static int put_bytes(struct refs_set *set, size_t field, bool has, const void *p, size_t n,
-		     struct err *e)
-{
-	return has ? pq_writer_bytes(set->rows, field, p, n, e)
-		   : pq_writer_null(set->rows, field, e);
-}
-
-static int put_int(struct refs_set *set, size_t field, bool has, uint64_t v, struct err *e)
-{
-	return has ? pq_writer_int(set->rows, field, v, e)
-		   : pq_writer_null(set->rows, field, e);
-}
-
 static int add_row(struct refs_set *set, const char *group, struct slice *s, struct err *e)
 {
 	const struct refs_columns *c = &set->columns;
@@ -173,17 +159,19 @@ static int add_row(struct refs_set *set, const char *group, struct slice *s, str
 	const unsigned has = rd_u8(s);
 	const uint64_t off = rd_le64(s), len = rd_le64(s);
 	const uint8_t *p = read_string(s, &n);
-	int rc = put_bytes(set, DATASET, true, group, strlen(group), e);
+	const struct pq_cell row[] = {
+		[DATASET] = {true, strlen(group), group},
+		[VARIABLE] = {true, c->variable.len, c->variable.data},
+		[CHUNK] = {true, n_name, name},
+		[URL] = {has & HAS_URL, n, p},
+		[OFFSET] = {has & HAS_RANGE, off, NULL},
+		[LENGTH] = {has & (HAS_RANGE | HAS_DATA), len, NULL},
+		[DATA] = {has & HAS_DATA, n, p},
+		[ZARRAY] = {true, c->zarray.len, c->zarray.data},
+		[ZATTRS] = {c->has_zattrs, c->zattrs.len, c->zattrs.data},
+	};
 
-	rc = rc ? rc : put_bytes(set, VARIABLE, true, c->variable.data, c->variable.len, e);
-	rc = rc ? rc : put_bytes(set, CHUNK, true, name, n_name, e);
-	rc = rc ? rc : put_bytes(set, URL, has & HAS_URL, p, n, e);
-	rc = rc ? rc : put_int(set, OFFSET, has & HAS_RANGE, off, e);
-	rc = rc ? rc : put_int(set, LENGTH, has & (HAS_RANGE | HAS_DATA), len, e);
-	rc = rc ? rc : put_bytes(set, DATA, has & HAS_DATA, p, n, e);
-	rc = rc ? rc : put_bytes(set, ZARRAY, true, c->zarray.data, c->zarray.len, e);
-	return rc ? rc
-		  : put_bytes(set, ZATTRS, c->has_zattrs, c->zattrs.data, c->zattrs.len, e);
+	return pq_writer_row(set->rows, row, e);
 }
 
 /* note_bytes - report the size of the file. */

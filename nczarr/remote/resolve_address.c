@@ -19,14 +19,10 @@
 
 enum { NAMES_SHOWN = 5 }; /* names listed of a folder that is no dataset */
 
-/* The last component of an address: the name of an object. */
-struct last {
-	char *parent; /* URL or key without its last component, without '/' at its end; owned */
-	char *name;   /* decoded; owned */
-};
-
-/* last_of - split an address. -ENOENT: it is a host or a bucket, not an object. */
-static int last_of(const struct remote_target *t, struct last *ret, struct err *e)
+/* last_of - split an address into its last component, decoded, which is the name of an object, and
+ * the URL or key before, without '/' at its end; both new. -ENOENT: it is a host or a bucket. */
+static int last_of(const struct remote_target *t, char **ret_parent, char **ret_name,
+		   struct err *e)
 {
 	const char *whole = t->kind == REMOTE_HTTP ? t->url : t->key;
 	const char *from = t->kind == REMOTE_HTTP ? strstr(whole, "://") : NULL;
@@ -35,11 +31,10 @@ static int last_of(const struct remote_target *t, struct last *ret, struct err *
 	size_t n;
 	int rc = 0;
 
-	*ret = (struct last){0};
 	if (from ? !slash || !slash[1] : !*whole)
 		return err_set(e, -ENOENT, "'%s' does not name an object", t->shown);
-	ret->parent = strndup(whole, slash ? (size_t)(slash - whole) : 0);
-	if (!ret->parent)
+	*ret_parent = strndup(whole, slash ? (size_t)(slash - whole) : 0);
+	if (!*ret_parent)
 		return err_nomem(e);
 	if (from)
 		rc = url_decode(&b, slash + 1, strlen(slash + 1), e);
@@ -51,7 +46,7 @@ static int last_of(const struct remote_target *t, struct last *ret, struct err *
 	if (rc == 0 && from && (strchr((char *)b.data, '/') || !store_key_ok((char *)b.data)))
 		rc = err_set(e, -EINVAL, "the last part of its path is not a valid name");
 	if (rc == 0)
-		ret->name = (char *)buf_take(&b, &n);
+		*ret_name = (char *)buf_take(&b, &n);
 	return rc < 0 ? err_wrap(e, rc, "'%s'", t->shown) : 0;
 }
 
@@ -121,22 +116,22 @@ static int file_in(struct store *s, const struct remote_target *t, const char *n
 /* beside - the store that would contain the object at an address. */
 struct beside {
 	struct store *s; /* NULL: the address names no object */
-	struct last last;
+	char *name;      /* owned */
 };
 
 static void beside_release(struct beside *b)
 {
 	store_close(b->s);
-	free(b->last.parent);
-	free(b->last.name);
+	free(b->name);
 }
 
 /* beside_open - open it, and start the request for the object. */
 static int beside_open(struct remote *r, const struct remote_target *t, struct beside *b,
 		       struct err *e)
 {
+	auto_free char *parent = NULL;
 	struct err own = ERR_INIT;
-	int rc = last_of(t, &b->last, &own);
+	int rc = last_of(t, &parent, &b->name, &own);
 	struct remote_target up = *t;
 
 	b->s = NULL;
@@ -145,11 +140,11 @@ static int beside_open(struct remote *r, const struct remote_target *t, struct b
 	if (rc < 0)
 		return err_set(e, rc, "%s", own.msg);
 	up.what = REMOTE_TREE;
-	*(t->kind == REMOTE_HTTP ? &up.url : &up.key) = b->last.parent;
+	*(t->kind == REMOTE_HTTP ? &up.url : &up.key) = parent;
 	rc = remote_store(r, &up, &b->s, e);
 	if (rc < 0)
 		return rc;
-	store_want(b->s, &(struct store_range){b->last.name, 0, 1}, 1);
+	store_want(b->s, &(struct store_range){b->name, 0, 1}, 1);
 	return 0;
 }
 
@@ -158,7 +153,7 @@ static int at_file(const struct remote_target *t, struct beside *b, struct sourc
 		   struct err *e)
 {
 	struct err own = ERR_INIT;
-	int rc = b->s ? file_in(b->s, t, b->last.name, ret, &own) : -ENOENT;
+	int rc = b->s ? file_in(b->s, t, b->name, ret, &own) : -ENOENT;
 
 	if (rc == 0)
 		b->s = NULL;

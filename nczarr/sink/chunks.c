@@ -302,9 +302,8 @@ int zs_put(struct sink *sink, uint32_t array, uint64_t linear, const struct sink
 	struct zs_array *za;
 	const uint8_t *p = c->p;
 	size_t len = c->len;
-	int rc = 0;
+	int rc = chunks_ready(s, array, &za, e);
 
-	rc = chunks_ready(s, array, &za, e);
 	if (rc)
 		return rc;
 	if (linear >= za->n_chunks || (c->stored && !za->takes_stored))
@@ -331,9 +330,8 @@ int zs_drop(struct sink *sink, uint32_t array, uint64_t linear, struct err *e)
 	uint64_t coords[DS_RANK_MAX + 1];
 	char key[ZR_OBJECT_KEY];
 	struct zs_array *za;
-	int rc;
+	int rc = chunks_ready(s, array, &za, e);
 
-	rc = chunks_ready(s, array, &za, e);
 	if (rc)
 		return rc;
 	if (linear >= za->n_chunks)
@@ -447,9 +445,8 @@ int zs_resize(struct sink *sink, uint32_t array, struct err *e)
 	struct zarr_sink *s = zs_of(sink);
 	const struct ds_array *a = &s->now->ds.arrays[array];
 	struct zs_array *za;
-	int rc;
+	int rc = chunks_ready(s, array, &za, e);
 
-	rc = chunks_ready(s, array, &za, e);
 	if (rc)
 		return rc;
 	if (za->state == ZS_NEW)

@@ -21,7 +21,7 @@ static json_t *all_changed(const struct zarr_sink *s, struct err *e)
 		if (s->docs[i].dirty && s->docs[i].v)
 			rc = zs_above(set, s->docs[i].key, e);
 	for (size_t i = 0; rc == 0 && i < s->n_gone; i++)
-		rc = zs_above(set, s->gone[i].key, e);
+		rc = zs_above(set, s->gone[i], e);
 	for (uint32_t i = 0; rc == 0 && i < s->now->ds.n_arrays; i++)
 		if (s->arrays[i].was)
 			rc = zs_above(set, s->arrays[i].key, e);
@@ -107,7 +107,7 @@ static int all_refresh(struct zarr_sink *s, json_t *all, const char *dir, struct
 	int rc = 0;
 
 	for (size_t i = 0; i < s->n_gone; i++) {
-		rel = store_key_below(dir, s->gone[i].key);
+		rel = store_key_below(dir, s->gone[i]);
 		if (rel)
 			zs_all_forget(all, rel);
 	}

@@ -32,13 +32,6 @@
 #define FEW 32 /* files that are synced one by one, whatever their size */
 #define LARGE ((uint64_t)256 << 10) /* bytes of a file that is worth a sync of its own */
 
-static void shut(int *fd)
-{
-	if (*fd >= 0)
-		(void)close(*fd); /* already synced */
-	*fd = -1;
-}
-
 static int journal_new_file(int dir, const char *name, int *ret, struct err *e)
 {
 	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -119,7 +112,7 @@ int zs_txn_open(struct zs_txn *t, int root, struct store *store, int dir, struct
 {
 	int rc = zs_txn_pending(dir, e);
 
-	*t = (struct zs_txn){.dir = dir, .root = -1, .txn = -1, .sub = -1};
+	*t = (struct zs_txn){.dir = dir, .root = root, .txn = -1, .sub = -1};
 	if (rc)
 		return rc < 0 ? rc
 			      : err_set(e, -EBUSY,
@@ -138,7 +131,6 @@ int zs_txn_open(struct zs_txn *t, int root, struct store *store, int dir, struct
 	arena_init(&t->arena, KEYS_MAX);
 	t->manifest = buf_of(PTRDIFF_MAX);
 	t->most_kept = journal_most_kept();
-	t->root = root;
 	return 0;
 }
 
@@ -165,14 +157,14 @@ void zs_txn_close(struct zs_txn *t)
 	arena_release(&t->arena);
 	free(t->steps);
 	buf_release(&t->manifest);
-	shut(&t->sub);
-	shut(&t->txn);
+	auto_fd_fn(&t->sub);
+	auto_fd_fn(&t->txn);
 	if (begun && zs_txn_pending(t->dir, NULL) == 0) {
 		(void)unlinkat(t->dir, FRESH, 0);
 		(void)unlinkat(t->dir, ZS_CONDITIONS, 0);
 		remove_beneath(t->dir, "txn"); /* else the next call does it */
 	}
-	shut(&t->root);
+	auto_fd_fn(&t->root);
 	zs_remote_free(t->remote);
 	t->remote = NULL;
 }
@@ -183,7 +175,8 @@ int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e)
 	int rc = 0;
 
 	if (t->n_files % FOLDER == 0) {
-		shut(&t->sub);
+		auto_fd_fn(&t->sub);
+		t->sub = -1;
 		(void)snprintf(name, sizeof(name), "%" PRIu64, t->n_files / FOLDER);
 		rc = folder(t->txn, name, &t->sub, e);
 	}

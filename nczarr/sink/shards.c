@@ -15,25 +15,30 @@
 #define COPY ((size_t)1 << 20)
 #define ENTRY 16u /* bytes of a slot in the index */
 
+/* shards_grid - a grid of objects that contains the old one and the new one of an array. */
+static void shards_grid(const struct zs_array *za, uint64_t *ret)
+{
+	const struct zr_meta *m = za->meta;
+	const uint64_t *per = m->shard->grid;
+
+	for (uint32_t d = 0; d < m->rank; d++)
+		ret[d] = d + m->tail < m->rank ? (za->grid[d] + per[d]) / per[d] : 1;
+}
+
 int zs_shard_put(struct zarr_sink *s, uint32_t array, struct zs_array *za,
 		 const uint64_t *coords, const uint8_t *p, size_t len, bool drop, struct err *e)
 {
 	const struct zr_meta *m = za->meta;
 	const struct zr_shard *sh = m->shard;
 	struct zs_part part = {.array = array, .off = s->spool_len, .seq = s->n_parts};
-	uint64_t at[DS_RANK_MAX + 1];
+	uint64_t at[DS_RANK_MAX + 1], len_of[DS_RANK_MAX + 1];
 	int rc = 0;
 
 	part.slot = zr_shard_slot(m, sh, coords);
-	/* number of an object in C order over a grid that contains the old and the new one */
+	shards_grid(za, len_of);
 	for (uint32_t d = 0; d < m->rank; d++)
 		at[d] = coords[d] / sh->grid[d];
-	for (uint32_t d = 0; d < m->rank; d++) {
-		uint64_t n =
-			d + m->tail < m->rank ? (za->grid[d] + sh->grid[d]) / sh->grid[d] : 1;
-
-		part.object = part.object * n + at[d];
-	}
+	part.object = grid_linear(m->rank, len_of, at);
 	part.len = drop ? NONE : len;
 	if (!drop && s->spool < 0)
 		s->spool = openat(s->txn.txn, "parts",
@@ -195,18 +200,14 @@ static int write_shard(struct zarr_sink *s, const struct zs_part *parts, size_t 
 	const struct zs_array *za = &s->arrays[parts[0].array];
 	struct zr_meta m = *za->meta;
 	struct sink_shard x = {.s = s, .za = za, .sh = m.shard, .fd = -1};
-	uint64_t at[DS_RANK_MAX + 1], object = parts[0].object, file;
+	uint64_t at[DS_RANK_MAX + 1], len[DS_RANK_MAX + 1], file;
 	char key[ZR_OBJECT_KEY];
 	int rc;
 
-	for (uint32_t d = m.rank; d-- > 0;) {
-		uint64_t len =
-			d + m.tail < m.rank ? (za->grid[d] + x.sh->grid[d]) / x.sh->grid[d] : 1;
-
-		at[d] = object % len;
-		object /= len;
+	shards_grid(za, len);
+	grid_coords(m.rank, len, parts[0].object, at);
+	for (uint32_t d = 0; d < m.rank; d++)
 		x.first[d] = at[d] * x.sh->grid[d];
-	}
 	if (x.sh->n > PTRDIFF_MAX / ENTRY)
 		return err_set(e, -ERANGE, "'%.200s': a shard has too many chunks", za->key);
 	x.index = alloc_array((size_t)x.sh->n, ENTRY);
@@ -221,8 +222,7 @@ static int write_shard(struct zarr_sink *s, const struct zs_part *parts, size_t 
 	rc = rc ? rc : zs_txn_wrote(&s->txn, x.fd, x.at, e);
 	if (rc == 0) /* a shard without chunks does not exist */
 		rc = zs_txn_step(&s->txn, x.any ? ZS_PUT : ZS_DROP, file, key, e);
-	if (x.fd >= 0)
-		(void)close(x.fd); /* synced with the others */
+	auto_fd_fn(&x.fd); /* synced with the others */
 	free(x.index);
 	return rc;
 }

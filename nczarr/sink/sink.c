@@ -156,7 +156,7 @@ int zs_array_of(struct zarr_sink *s, uint32_t array, struct zs_array **ret, stru
 bool zs_is_gone(const struct zarr_sink *s, const char *key)
 {
 	for (size_t i = 0; i < s->n_gone; i++)
-		if (strcmp(s->gone[i].key, key) == 0 || store_key_below(s->gone[i].key, key))
+		if (strcmp(s->gone[i], key) == 0 || store_key_below(s->gone[i], key))
 			return true;
 	return false;
 }
@@ -215,8 +215,10 @@ static int open_root(const char *path, struct source *real, int *ret, struct err
 	return 0;
 }
 
-static void sink_free(struct zarr_sink *s)
+static void zarr_sink_close(struct sink *sink)
 {
+	struct zarr_sink *s = zs_of(sink);
+
 	for (size_t i = 0; i < s->n_docs; i++) {
 		free(s->docs[i].key);
 		json_decref(s->docs[i].v);
@@ -247,11 +249,6 @@ static void sink_free(struct zarr_sink *s)
 	buf_release(&s->stored);
 	arena_release(&s->arena);
 	free(s);
-}
-
-static void close_sink(struct sink *sink)
-{
-	sink_free(zs_of(sink));
 }
 
 /* ---- begin ---- */
@@ -373,7 +370,7 @@ static int move_away(struct zarr_sink *s, const char *key, uint64_t *ret, struct
 	if (grow_array(&s->gone, &s->c_gone, s->n_gone + 1, sizeof(*s->gone)) < 0)
 		return err_nomem(e);
 	*ret = s->txn.n_aways++;
-	s->gone[s->n_gone++] = (struct zs_gone){.key = key, .n = *ret};
+	s->gone[s->n_gone++] = key;
 	zs_docs_drop(s, key);
 	return zs_txn_step(&s->txn, ZS_AWAY, *ret, key, e);
 }
@@ -467,7 +464,7 @@ static int zarr_sink_commit(struct sink *sink, int (*gate)(void *arg, struct err
 
 static const struct sink_ops zarr_sink_ops = {
 	.name = "Zarr",
-	.close = close_sink,
+	.close = zarr_sink_close,
 	.begin = zarr_sink_begin,
 	.remove_array = zarr_sink_remove_array,
 	.remove_group = zarr_sink_remove_group,
@@ -510,13 +507,11 @@ int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink
 	s->index = json_object();
 	s->scratch = codec_scratch_new();
 	zarr_sink_learn(s);
-	s->txn = (struct zs_txn){.root = -1, .txn = -1, .sub = -1};
+	s->txn = (struct zs_txn){.root = root, .txn = -1, .sub = -1};
 	rc = s->index && s->scratch ? zs_txn_open(&s->txn, root, opts->store, opts->dir_fd, e)
 				    : err_nomem(e);
 	if (rc) {
-		if (s->txn.root < 0)
-			auto_fd_fn(&root); /* nothing was written */
-		sink_free(s);
+		zarr_sink_close(&s->base);
 		return rc;
 	}
 	*ret = &s->base;

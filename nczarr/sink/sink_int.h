@@ -57,7 +57,7 @@ struct zs_txn {
 	struct zs_remote *remote; /* for a remote store; NULL: the store is root */
 };
 
-/* zs_txn_open - start a transaction. root: the store, taken on success only; or -1, and `store` is
+/* zs_txn_open - start a transaction. root: the store, taken, also on failure; or -1, and `store` is
  * the remote store, borrowed. -EBUSY: a commit is incomplete; -EXDEV the state directory is on
  * another filesystem. */
 int zs_txn_open(struct zs_txn *t, int root, struct store *store, int dir,
@@ -181,12 +181,6 @@ struct zs_part {
 	uint64_t seq;              /* of several parts of one slot the last is used */
 };
 
-/* zs_gone - a directory that is moved away. */
-struct zs_gone {
-	const char *key;           /* in the arena */
-	uint64_t n;
-};
-
 struct zarr_sink {
 	struct sink base;
 	struct source *real, *was, *now;
@@ -202,7 +196,7 @@ struct zarr_sink {
 	json_t *index;             /* key -> number of the document */
 	struct zs_array *arrays;   /* of now */
 	struct zs_group *groups;
-	struct zs_gone *gone;
+	const char **gone;         /* keys of directories that are moved away; in the arena */
 	size_t n_gone, c_gone;
 	uint32_t *match[2][2]; /* of was and now: their arrays and groups in real; NULL: not made
 				* yet */

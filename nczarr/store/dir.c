@@ -256,23 +256,16 @@ static int dir_list(struct store *s, const char *key, bool want_stat, store_emit
 		(void)close(l.fd);
 		return rc;
 	}
-	for (;;) {
-		errno = 0;
-		entry = readdir(dir);
-		if (!entry) {
-			if (errno)
-				rc = err_sys(e, errno, "cannot list '%s'", key);
-			else if (!any && removed(l.d, l.fd))
-				rc = store_dir_failed(l.d, key, -ENOENT, e);
-			break;
-		}
+	while (rc == 0 && (errno = 0, entry = readdir(dir)) != NULL) {
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
 		any = true;
 		rc = store_dir_list_entry(&l, entry);
-		if (rc)
-			break;
 	}
+	if (rc == 0 && errno)
+		rc = err_sys(e, errno, "cannot list '%s'", key);
+	else if (!any && removed(l.d, l.fd))
+		rc = store_dir_failed(l.d, key, -ENOENT, e);
 	(void)closedir(dir);
 	return rc < 0 ? rc : 0;
 }

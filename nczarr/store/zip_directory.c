@@ -185,27 +185,17 @@ static int zip_directory_check_name(const struct zip_directory_record *r, struct
 	return 0;
 }
 
-/* special - the kind of an entry by its Unix mode: 0 ordinary, else an enum zip_method. */
-static int special(const struct zip_directory_record *r)
-{
-	mode_t mode = r->attrs >> 16;
-
-	if (r->made_on != MADE_ON_UNIX && r->made_on != MADE_ON_DARWIN)
-		return 0;
-	if (S_ISDIR(mode) && r->size == 0)
-		return ZIP_FOLDER;
-	/* entries written from a pipe are marked as one, and are ordinary data */
-	return S_ISLNK(mode) ? ZIP_LINK : 0;
-}
-
+/* method_of - an enum zip_method. A directory or link of Unix is one by its mode. */
 static uint8_t method_of(const struct zip_directory_record *r)
 {
-	int other = special(r);
+	const bool has_mode = r->made_on == MADE_ON_UNIX || r->made_on == MADE_ON_DARWIN;
+	const mode_t mode = has_mode ? r->attrs >> 16 : 0;
 
-	if (r->name[r->name_len - 1] == '/')
+	if (r->name[r->name_len - 1] == '/' || (S_ISDIR(mode) && r->size == 0))
 		return ZIP_FOLDER;
-	if (other)
-		return (uint8_t)other;
+	/* entries written from a pipe are marked as one, and are ordinary data */
+	if (S_ISLNK(mode))
+		return ZIP_LINK;
 	if (r->method >= ZIP_LINK || (r->flags & FLAG_PATCH))
 		return ZIP_UNKNOWN;
 	return (uint8_t)r->method;
@@ -262,43 +252,37 @@ static int check_record(const struct zip *z, const struct zip_directory_record *
 	return check_sizes(z, r, method_of(r), e);
 }
 
-/* zip_directory_table - entries and names under construction. */
-struct zip_directory_table {
-	struct zip_entry *entries; /* owned */
-	size_t n, cap;
-	struct buf names;
-};
-
-static int zip_directory_add(struct zip_directory_table *t, const struct zip *z,
+static int zip_directory_add(struct zip *z, size_t *cap, struct buf *names,
 			     const struct zip_directory_record *r, struct err *e)
 {
 	size_t len = r->name_len - (r->name[r->name_len - 1] == '/');
 	struct zip_entry *x;
 
-	if (grow_array(&t->entries, &t->cap, t->n + 1, sizeof(*t->entries)))
+	if (grow_array(&z->entries, cap, z->n + 1, sizeof(*z->entries)))
 		return err_nomem(e);
-	x = &t->entries[t->n++];
+	x = &z->entries[z->n++];
 	*x = (struct zip_entry){
 		.stored = r->stored,
 		.size = r->size,
 		.crc = r->crc,
-		.name = (uint32_t)t->names.len,
+		.name = (uint32_t)names->len,
 		.name_len = (uint16_t)len,
 		.method = method_of(r),
 	};
 	atomic_init(&x->at, r->at + z->offsets_base);
-	buf_put(&t->names, r->name, len);
-	return buf_ok(&t->names) ? 0 : err_nomem(e);
+	buf_put(names, r->name, len);
+	return buf_ok(names) ? 0 : err_nomem(e);
 }
 
 /* zip_directory_read_all - all entries, in the directory's order. */
-static int zip_directory_read_all(const struct zip *z, struct zip_directory_reader *rd,
+static int zip_directory_read_all(struct zip *z, struct zip_directory_reader *rd,
 				  const struct zip_end *end, uint64_t max_meta,
-				  struct zip_directory_table *t, struct err *e)
+				  struct buf *names, struct err *e)
 {
 	/* memory for the table, its sort, and the check for overlaps */
 	const uint64_t each = 2 * sizeof(struct zip_entry) + 2 * sizeof(uint64_t);
 	struct zip_directory_record r;
+	size_t cap = 0;
 	int rc;
 
 	if (end->n > max_meta / each)
@@ -306,27 +290,27 @@ static int zip_directory_read_all(const struct zip *z, struct zip_directory_read
 			       "%" PRIu64 " zip entries need more memory than %" PRIu64
 			       " bytes (half of -o memory)",
 			       end->n, max_meta);
-	while ((rc = next_record(rd, t->n, &r, e)) > 0) {
+	while ((rc = next_record(rd, z->n, &r, e)) > 0) {
 		rc = check_record(z, &r, e);
 		if (rc < 0)
 			return rc;
-		if ((t->n + 1) * each + t->names.len + r.name_len > max_meta ||
-		    t->names.len + r.name_len > UINT32_MAX)
+		if ((z->n + 1) * each + names->len + r.name_len > max_meta ||
+		    names->len + r.name_len > UINT32_MAX)
 			return err_set(e, -ERANGE,
 				       "a zip directory of more than %zu entries needs more "
 				       "memory than %" PRIu64 " bytes (half of -o memory)",
-				       t->n, max_meta);
-		rc = zip_directory_add(t, z, &r, e);
+				       z->n, max_meta);
+		rc = zip_directory_add(z, &cap, names, &r, e);
 		if (rc < 0)
 			return rc;
 	}
 	if (rc < 0)
 		return rc;
-	if (end->n_is_64 ? t->n != end->n : (t->n & UINT16_MAX) != end->n)
+	if (end->n_is_64 ? z->n != end->n : (z->n & UINT16_MAX) != end->n)
 		return err_set(
 			e, -EBADMSG,
 			"the zip archive has %zu entries, but its end record states %" PRIu64,
-			t->n, end->n);
+			z->n, end->n);
 	return 0;
 }
 
@@ -497,21 +481,18 @@ int zip_read_dir(struct zip *z, const struct zip_end *end, uint64_t max_meta, st
 					  .stop = end->dir + end->dir_len,
 					  .buf = window};
 	const struct blob_part dir = {end->dir, u64_min(end->dir_len, max_meta)};
-	struct zip_directory_table t = {0};
+	auto_buf names = buf_of(SIZE_MAX);
 	void *fit;
 	size_t len;
 	int rc;
 
 	if (!window)
 		return err_nomem(e);
-	buf_init(&t.names, SIZE_MAX);
 	blob_want(z->blob, &dir, 1);
 	z->dir = end->dir;
 	z->offsets_base = end->base;
-	rc = zip_directory_read_all(z, &rd, end, max_meta, &t, e);
-	z->entries = t.entries;
-	z->n = t.n;
-	z->names = (char *)buf_take(&t.names, &len);
+	rc = zip_directory_read_all(z, &rd, end, max_meta, &names, e);
+	z->names = (char *)buf_take(&names, &len);
 	if (rc < 0)
 		return rc;
 
