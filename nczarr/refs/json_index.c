@@ -85,7 +85,8 @@ static void table_close(struct refs_index *x)
 	struct json_index_table *t = json_index_of(x);
 
 	drop_reading(t);
-	blob_close(t->file);
+	if (!x->borrows)
+		blob_close(t->file);
 	buf_release(&t->strings);
 	free(t->entries);
 	free(t);
@@ -93,20 +94,13 @@ static void table_close(struct refs_index *x)
 
 /* ---- addresses, each once ---- */
 
-static uint64_t json_index_hash(const char *p, size_t n)
-{
-	const uint64_t h = hash_bytes(HASH_SEED, p, n);
-
-	return h ^ h >> 29;
-}
-
 /* keep_url - table.strings ends with an address from offset `at` on: keep it, or find an equal
  * one. */
 static int keep_url(struct json_index_table *t, size_t *at, struct err *e)
 {
 	const size_t n = t->strings.len - *at;
 	const char *strings = (const char *)t->strings.data;
-	const uint64_t hash = json_index_hash(strings + *at, n);
+	const uint64_t h = hash_bytes(HASH_SEED, strings + *at, n), hash = h ^ h >> 29;
 	struct url *x;
 
 	MAP_EACH(x, &t->urls, hash, link)
@@ -457,14 +451,8 @@ static int table_check(struct refs_index *x, struct err *e)
 	return t->file ? blob_check(t->file, false, e) : 0;
 }
 
-static void table_leave(struct refs_index *x)
-{
-	json_index_of(x)->file = NULL;
-}
-
 static const struct refs_index_ops table_ops = {
 	.close = table_close,
-	.leave = table_leave,
 	.find = table_find,
 	.done = table_done,
 	.list = table_list,

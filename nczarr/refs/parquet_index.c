@@ -72,15 +72,11 @@ static void parq_close(struct refs_index *x)
 	free(p->arrays);
 	if (p->docs)
 		p->docs->ops->close(p->docs);
-	store_close(p->store);
+	if (!x->borrows)
+		store_close(p->store);
 	(void)pthread_mutex_destroy(&p->lock);
 	(void)pthread_cond_destroy(&p->loaded);
 	free(p);
-}
-
-static void parq_leave(struct refs_index *x)
-{
-	parquet_index_of(x)->store = NULL;
 }
 
 /* ---- files of references ---- */
@@ -323,7 +319,6 @@ static int parq_check(struct refs_index *x, struct err *e)
 
 static const struct refs_index_ops parq_ops = {
 	.close = parq_close,
-	.leave = parq_leave,
 	.find = parq_find,
 	.done = parq_done,
 	.list = parq_list,
@@ -507,7 +502,7 @@ int refs_parq_open(struct store *store, uint64_t max_meta, struct refs_index **r
 	rc = rc ? rc : read_meta(p, &doc, max_meta, e);
 	buf_release(&p->key);
 	if (rc) {
-		p->store = NULL;
+		p->base.borrows = true;
 		parq_close(&p->base);
 		return rc;
 	}

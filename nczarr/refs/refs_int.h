@@ -58,9 +58,6 @@ struct refs_index;
 
 struct refs_index_ops {
 	void (*close)(struct refs_index *x);
-	/* leave - give the file or store of open back to the caller; only close may be called
-	 * after it. */
-	void (*leave)(struct refs_index *x);
 	/* find - look up a key, "" the root. -ENOENT. After success the caller calls done. */
 	int (*find)(struct refs_index *x, const char *key, struct refs_found *ret, struct err *e);
 	void (*done)(struct refs_index *x, struct refs_found *f);
@@ -77,6 +74,7 @@ struct refs_index_ops {
 struct refs_index {
 	const struct refs_index_ops *ops;
 	bool remote; /* it is remote or refers to remote files */
+	bool borrows; /* close leaves the file or store of open to the caller */
 };
 
 /* refs_table_open - open a JSON document. file: taken on success if it is remote. max_meta: limit

@@ -176,39 +176,31 @@ static int open_targets(const struct source_at *at, const struct source_options 
 	return refs_targets_new(&home, ret, e);
 }
 
-/* refs_source_over - make the store over an index and its targets. */
-static int refs_source_over(const struct source_at *at, const struct source_options *opts,
-			    struct refs_index *x, struct store **ret, struct err *e)
-{
-	struct refs_targets *t = NULL;
-	int rc = open_targets(at, opts, &t, e);
-
-	rc = rc ? rc : store_refs_open(x, t, ret, e);
-	if (rc)
-		refs_targets_free(t);
-	return rc;
-}
-
 static int refs_source_open_source(const struct source_at *at,
 				   const struct source_options *opts, struct source **ret,
 				   struct err *e)
 {
 	struct source_at tree = {.path = at->path, .fd = -1, .st = at->st};
+	struct refs_targets *targets = NULL;
 	struct refs_index *x = NULL;
 	int rc = at->file ? refs_table_open(at->file, opts->max_meta_bytes, &x, e)
 			  : open_parquet(at, opts, &x, e);
 
-	rc = rc ? rc : refs_source_over(at, opts, x, &tree.store, e);
+	rc = rc ? rc : open_targets(at, opts, &targets, e);
+	rc = rc ? rc : store_refs_open(x, targets, &tree.store, e);
 	if (rc == 0) {
 		tree.st.st_mode = S_IFDIR | (at->st.st_mode & 0777);
 		rc = zarr_source_ops.open(&tree, opts, ret, e);
 	}
 	if (rc) {
-		if (x && at->fd < 0)
-			x->ops->leave(x);
-		if (tree.store)
+		if (x)
+			x->borrows = at->fd < 0;
+		if (tree.store) {
 			store_close(tree.store);
-		else if (x)
+			return rc;
+		}
+		refs_targets_free(targets);
+		if (x)
 			x->ops->close(x);
 		return rc;
 	}

@@ -226,12 +226,7 @@ static int put_remote(const char *url, struct buf *out, struct err *e)
 		       url);
 }
 
-/* seen_of - identity of a remote file from its size and version, for refs_target.seen. */
-static uint64_t seen_of(const struct blob *b)
-{
-	return (b->size ^ b->version * UINT64_C(0x9e3779b97f4a7c15)) | (uint64_t)1 << 63;
-}
-
+/* open_remote - the same. The identity is made of size and version. */
 static int open_remote(const struct refs_targets *t, struct refs_target *x, uint64_t *ret_seen,
 		       struct err *e)
 {
@@ -246,7 +241,8 @@ static int open_remote(const struct refs_targets *t, struct refs_target *x, uint
 	rc = rc ? rc : t->reach->blob(t->reach->arg, t->address, (const char *)address.data,
 				      &x->blob, e);
 	if (rc == 0)
-		*ret_seen = seen_of(x->blob);
+		*ret_seen = (x->blob->size ^ x->blob->version * UINT64_C(0x9e3779b97f4a7c15)) |
+			    (uint64_t)1 << 63;
 	return rc;
 }
 

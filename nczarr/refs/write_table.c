@@ -174,16 +174,6 @@ static int add_row(struct refs_set *set, const char *group, struct slice *s, str
 	return pq_writer_row(set->rows, row, e);
 }
 
-/* note_bytes - report the size of the file. */
-static void note_bytes(struct refs_set *set)
-{
-	struct pq_mark mark;
-	LOCK_SCOPE(&set->lock);
-
-	pq_writer_mark(set->rows, &mark);
-	set->bytes = mark.at;
-}
-
 int refs_table_add(struct refs_set *set, const char *group, const struct buf *text,
 		    struct err *e)
 {
@@ -206,9 +196,12 @@ int refs_table_add(struct refs_set *set, const char *group, const struct buf *te
 int refs_table_flush(struct refs_set *set, struct err *e)
 {
 	int rc = pq_writer_flush(set->rows, set->fd, e);
+	struct pq_mark mark;
+	LOCK_SCOPE(&set->lock);
 
 	set->pending = 0;
-	note_bytes(set);
+	pq_writer_mark(set->rows, &mark);
+	set->bytes = mark.at;
 	return rc;
 }
 

@@ -49,15 +49,6 @@ static int attrs_find_node(struct zarr_sink *s, uint32_t group, uint32_t array,
 
 /* ---- values ---- */
 
-static int value_of(const struct zarr_sink *s, const struct ds_attr *a, json_t **ret,
-		    struct err *e)
-{
-	struct zs_made m;
-
-	zr_put_attr(zs_made_begin(&m), a, s->mode == ZARR_NCZARR, s->opts.strict_json);
-	return zs_made_end(&m, ret, e);
-}
-
 /* set_member - v is taken; a list of one value stays a list. */
 static int set_member(json_t *attrs, const struct ds_attr *a, json_t *v, struct err *e)
 {
@@ -74,6 +65,18 @@ static int set_member(json_t *attrs, const struct ds_attr *a, json_t *v, struct 
 		v = list;
 	}
 	return json_object_set_new(attrs, a->name, v) < 0 ? err_nomem(e) : 0;
+}
+
+static int set_value(const struct zarr_sink *s, json_t *attrs, const struct ds_attr *a,
+		     struct err *e)
+{
+	struct zs_made m;
+	json_t *v;
+	int rc;
+
+	zr_put_attr(zs_made_begin(&m), a, s->mode == ZARR_NCZARR, s->opts.strict_json);
+	rc = zs_made_end(&m, &v, e);
+	return rc ? rc : set_member(attrs, a, v, e);
 }
 
 /* ---- _FillValue ---- */
@@ -153,8 +156,7 @@ static int set_fill3(struct zarr_sink *s, const struct attrs_node *n, json_t *at
 
 	if (json_kind(old) == JSON_IS_NUMBER || json_kind(old) == JSON_IS_LIST ||
 	    zr_type3_of(&one.type, &t) < 0) {
-		rc = value_of(s, a, &v, e);
-		return rc ? rc : set_member(attrs, a, v, e);
+		return set_value(s, attrs, a, e);
 	}
 	one.attrs = a;
 	one.n_attrs = 1;
@@ -191,8 +193,7 @@ static int attrs_set_fill(struct zarr_sink *s, const struct attrs_node *n, json_
 	}
 	if (rc || (by_fill_value(s, attrs) && !json_object_get(attrs, FILL)))
 		return rc;
-	rc = value_of(s, a, &v, e);
-	return rc ? rc : set_member(attrs, a, v, e);
+	return set_value(s, attrs, a, e);
 }
 
 /* ---- */
@@ -202,18 +203,14 @@ int zs_set_attr(struct sink *sink, uint32_t group, uint32_t array, const struct 
 {
 	struct zarr_sink *s = zs_of(sink);
 	struct attrs_node n;
-	json_t *attrs, *v;
+	json_t *attrs;
 	int rc = attrs_find_node(s, group, array, &n, e);
 
 	rc = rc ? rc : zs_attrs(s, n.key, n.from, n.za != NULL, &attrs, e);
 	if (rc || zr_nc_hidden(a->name))
 		return rc;
-	if (n.za && strcmp(a->name, FILL) == 0) {
-		rc = attrs_set_fill(s, &n, attrs, a, e);
-	} else {
-		rc = value_of(s, a, &v, e);
-		rc = rc ? rc : set_member(attrs, a, v, e);
-	}
+	rc = n.za && strcmp(a->name, FILL) == 0 ? attrs_set_fill(s, &n, attrs, a, e)
+						: set_value(s, attrs, a, e);
 	return rc ? rc : zs_nc_type(s, attrs, a, a->name, e);
 }
 

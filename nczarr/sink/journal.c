@@ -55,9 +55,9 @@ static int folder(int at, const char *name, int *ret, struct err *e)
 {
 	int fd;
 
-	if (mkdirat(at, name, 0777) < 0 && errno != EEXIST)
-		return err_sys(e, errno, "'%s' in the state directory", name);
-	fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	fd = mkdirat(at, name, 0777) < 0 && errno != EEXIST
+		     ? -1
+		     : openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return err_sys(e, errno, "'%s' in the state directory", name);
 	*ret = fd;
