@@ -51,7 +51,7 @@ static void look(struct refs_index *x, const char *key, unsigned depth)
 	if (f.what == REFS_AT)
 		require(f.url != NULL && strlen(f.url) <= MEMORY);
 	if (f.what == REFS_FOLDER && depth < 20)
-		require(x->ops->list(x, key, true, found, &b, &e) == 0);
+		require(x->ops->list(x, key, found, &b, &e) == 0);
 	x->ops->done(x, &f);
 }
 
