@@ -157,27 +157,13 @@ static void chunks_mark(struct zs_array *za, uint64_t linear)
 		za->bits[linear / 64] |= (uint64_t)1 << linear % 64;
 }
 
-/* objects_of - existing objects of an array. */
-static int objects_of(struct zarr_sink *s, const struct zs_array *za,
-		      const struct zr_place **ret_place, const struct zr_table **ret,
-		      struct err *e)
-{
-	int rc = zr_place_of(zr_of(s->real), za->real, ret_place, e);
-
-	if (rc)
-		return rc;
-	*ret = &(*ret_place)->table;
-	return (*ret_place)->remote ? zr_remote_table(*ret_place, ret, e) : 0;
-}
-
 int zs_mark_stored(struct zarr_sink *s, struct zs_array *za, struct err *e)
 {
-	const struct zr_table *t = NULL;
 	const struct zr_place *p = NULL;
-	uint64_t at[DS_RANK_MAX + 1], object;
-	int rc = objects_of(s, za, &p, &t, e);
+	uint64_t at[DS_RANK_MAX + 1], object, from = 0;
+	int rc = zr_place_listed(zr_of(s->real), za->real, &p, e);
 
-	for (uint64_t from = 0; rc == 0 && zr_table_next(t, from, &object); from = object + 1) {
+	for (; rc == 0 && zr_table_next(&p->table, from, &object); from = object + 1) {
 		bool in = true;
 
 		grid_coords(za->meta->rank, p->grid, object, at);
@@ -399,15 +385,14 @@ static int chunks_outside(struct zarr_sink *s, uint32_t array, struct zs_array *
 			  struct err *e)
 {
 	const struct zr_meta *m = za->meta;
-	const struct zr_table *t = NULL;
 	const struct zr_place *p = NULL;
-	uint64_t at[DS_RANK_MAX + 1], grid[DS_RANK_MAX + 1], cut[DS_RANK_MAX + 1], object;
+	uint64_t at[DS_RANK_MAX + 1], grid[DS_RANK_MAX + 1], cut[DS_RANK_MAX + 1], object, from = 0;
 	char key[ZR_OBJECT_KEY];
-	int rc = objects_of(s, za, &p, &t, e);
+	int rc = zr_place_listed(zr_of(s->real), za->real, &p, e);
 
 	for (uint32_t d = 0; rc == 0 && d < m->rank; d++)
 		grid[d] = d < stored_rank(za) ? (za->grid[d] + p->per[d] - 1) / p->per[d] : 1;
-	for (uint64_t from = 0; rc == 0 && zr_table_next(t, from, &object); from = object + 1) {
+	for (; rc == 0 && zr_table_next(&p->table, from, &object); from = object + 1) {
 		bool in = true;
 
 		grid_coords(m->rank, p->grid, object, at);

@@ -37,29 +37,29 @@ static int chunks_unreadable(const char *key, const char *name, struct err *e)
 		       key[0] && name[0] ? "/" : "", name);
 }
 
-/* chunks_add_dir - queue a directory. */
-static bool chunks_add_dir(struct lister *l, uint64_t prefix, const struct store_stat *st)
+static int push_dir(struct lister *l, const struct zr_dir *d, struct err *e)
 {
-	struct zr_dir *d;
+	if (grow_array(&l->dirs, &l->c_dirs, l->n_dirs + 1, sizeof(*l->dirs)) < 0)
+		return err_nomem(e);
+	l->dirs[l->n_dirs++] = *d;
+	return 0;
+}
 
-	if (l->n_dirs >= l->max_dirs) {
-		l->rc = err_set(
+/* chunks_add_dir - queue a directory. */
+static int chunks_add_dir(struct lister *l, uint64_t prefix, const struct store_stat *st)
+{
+	const struct zr_dir d = {.prefix = prefix,
+				 .array = l->at.array,
+				 .level = (uint8_t)(l->at.level + 1),
+				 .version = st->version,
+				 .young = io_racy_ns(st->changed) > 0};
+
+	if (l->n_dirs >= l->max_dirs)
+		return err_set(
 			l->e, -ERANGE,
 			"more than %zu directories of chunks exceed a quarter of -o memory",
 			l->n_dirs);
-		return false;
-	}
-	if (grow_array(&l->dirs, &l->c_dirs, l->n_dirs + 1, sizeof(*l->dirs)) < 0) {
-		l->rc = err_nomem(l->e);
-		return false;
-	}
-	d = &l->dirs[l->n_dirs++];
-	*d = (struct zr_dir){.prefix = prefix,
-			     .array = l->at.array,
-			     .level = (uint8_t)(l->at.level + 1),
-			     .version = st->version,
-			     .young = io_racy_ns(st->changed) > 0};
-	return true;
+	return push_dir(l, &d, l->e);
 }
 
 /* chunks_linear_of - number of the object `name` in the listed directory, or of the directory
@@ -96,7 +96,8 @@ static bool chunks_emit(void *arg, const char *name, bool is_dir, const struct s
 	}
 	if (is_dir) {
 		l->at.count++;
-		return chunks_add_dir(l, linear, st);
+		l->rc = chunks_add_dir(l, linear, st);
+		return l->rc == 0;
 	}
 	if (!st->odd)
 		return true; /* a file has no chunks below it */
@@ -148,10 +149,7 @@ static int first_dir(struct lister *l, bool *ret_there, struct err *e)
 		d.version = st.version;
 		d.young = io_racy_ns(st.changed) > 0;
 	}
-	if (grow_array(&l->dirs, &l->c_dirs, 1, sizeof(*l->dirs)) < 0)
-		return err_nomem(e);
-	l->dirs[l->n_dirs++] = d;
-	return 0;
+	return push_dir(l, &d, e);
 }
 
 /* ask_one - look up an object by name. */
@@ -176,10 +174,7 @@ static int ask_one(struct lister *l, uint64_t object, struct err *e)
 		if (rc)
 			return rc;
 	}
-	if (grow_array(&l->dirs, &l->c_dirs, l->n_dirs + 1, sizeof(*l->dirs)) < 0)
-		return err_nomem(e);
-	l->dirs[l->n_dirs++] = d;
-	return 0;
+	return push_dir(l, &d, e);
 }
 
 static bool chunks_emit_deep(void *arg, const char *name, bool is_dir,
@@ -212,10 +207,10 @@ static int list_deep(struct lister *l, struct err *e)
 	return rc && rc != -EOPNOTSUPP ? err_set(e, rc, "%s", why.msg) : rc;
 }
 
-int zr_list_objects(const struct zr_place *p, struct zr_table *t, struct err *e)
+static int list_objects(struct zr_place *p, struct err *e)
 {
 	struct zr_source *s = p->s;
-	struct lister l = {.table = t,
+	struct lister l = {.table = &p->table,
 			   .is = p,
 			   .e = e,
 			   .at.array = p->id,
@@ -236,12 +231,27 @@ int zr_list_objects(const struct zr_place *p, struct zr_table *t, struct err *e)
 	for (size_t i = 0; !rc && there && i < l.n_dirs; i++)
 		rc = chunks_list_one(&l, i, e);
 end:
-	zr_table_end(t);
+	zr_table_end(&p->table);
 	if (!rc && !p->remote)
 		rc = zr_absent(s, e);
 	if (!rc && !p->remote)
 		rc = zr_watch_add(&s->data->watch, l.dirs, l.n_dirs, e);
 	free(l.dirs);
+	return rc;
+}
+
+int zr_list_objects(struct zr_place *p, struct err *e)
+{
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&p->listing);
+	if (!p->listed) {
+		rc = list_objects(p, e);
+		if (rc)
+			zr_table_release(&p->table);
+		p->listed = rc == 0;
+	}
+	(void)pthread_mutex_unlock(&p->listing);
 	return rc;
 }
 
@@ -306,15 +316,11 @@ void zr_table_init(struct zr_table *t, uint64_t total, bool sized, uint64_t max_
 void zr_table_release(struct zr_table *t)
 {
 	metrics_gauge_add(G_MEM_INDEX, -(int64_t)t->counted);
-	t->counted = 0;
 	free(t->bits);
 	free(t->small);
 	free(t->large);
 	free(t->list);
-	t->bits = NULL;
-	t->small = NULL;
-	t->large = NULL;
-	t->list = NULL;
+	zr_table_init(t, t->total, t->sized, t->max_bytes);
 }
 
 static int chunks_too_large(const struct zr_table *t, struct err *e)
@@ -333,21 +339,32 @@ static uint64_t full_bytes(const struct zr_table *t)
 	return t->total > UINT64_MAX / 4 ? UINT64_MAX : t->total * 4;
 }
 
+/* full_at - the size in a form that covers the grid; NONE64: there is no such object. */
+static uint64_t full_at(const struct zr_table *t, uint64_t linear)
+{
+	uint32_t v;
+
+	if (t->large)
+		return t->large[linear];
+	v = t->small[linear];
+	return v == NONE32 ? NONE64 : v == ODD32 ? ZR_UNREADABLE : v;
+}
+
 /* chunks_widen - switch to sizes of 64 bits. */
 static int chunks_widen(struct zr_table *t, struct err *e)
 {
+	uint64_t *large;
+
 	if (t->total > t->max_bytes / 12) /* both are there for a moment */
 		return chunks_too_large(t, e);
-	t->large = alloc_array((size_t)t->total, sizeof(*t->large));
-	if (!t->large)
+	large = alloc_array((size_t)t->total, sizeof(*large));
+	if (!large)
 		return err_nomem(e);
-	for (uint64_t i = 0; i < t->total; i++) {
-		uint32_t v = t->small[i];
-
-		t->large[i] = v == NONE32 ? NONE64 : v == ODD32 ? ZR_UNREADABLE : v;
-	}
+	for (uint64_t i = 0; i < t->total; i++)
+		large[i] = full_at(t, i);
 	free(t->small);
 	t->small = NULL;
+	t->large = large;
 	return 0;
 }
 
@@ -473,17 +490,10 @@ void zr_table_end(struct zr_table *t)
 /* chunks_lower - position of the first entry at or after linear; n: none. */
 static size_t chunks_lower(const struct zr_table *t, uint64_t linear)
 {
-	size_t from = 0, to = (size_t)t->n;
+	size_t at = 0;
 
-	while (from < to) {
-		size_t mid = from + (to - from) / 2;
-
-		if (t->list[mid].linear < linear)
-			from = mid + 1;
-		else
-			to = mid;
-	}
-	return from;
+	BISECT(at, (size_t)t->n, mid, t->list[mid].linear < linear);
+	return at;
 }
 
 bool zr_table_get(const struct zr_table *t, uint64_t linear, uint64_t *ret_size)
@@ -496,21 +506,15 @@ bool zr_table_get(const struct zr_table *t, uint64_t linear, uint64_t *ret_size)
 	if (t->bits) {
 		if ((t->bits[linear / 64] >> linear % 64 & 1) == 0)
 			return false;
-	} else if (t->small) {
-		uint32_t v = t->small[linear];
-
-		if (v == NONE32)
-			return false;
-		size = v == ODD32 ? ZR_UNREADABLE : v;
-	} else if (t->large) {
-		size = t->large[linear];
-		if (size == NONE64)
-			return false;
-	} else {
+	} else if (t->list) {
 		at = chunks_lower(t, linear);
 		if (at == t->n || t->list[at].linear != linear)
 			return false;
 		size = t->list[at].size;
+	} else {
+		size = full_at(t, linear);
+		if (size == NONE64)
+			return false;
 	}
 	if (ret_size)
 		*ret_size = t->sized ? size : 0;
@@ -546,8 +550,7 @@ bool zr_table_next(const struct zr_table *t, uint64_t from, uint64_t *ret)
 		*ret = t->list[at].linear;
 		return true;
 	}
-	while (from < t->total &&
-	       (t->small ? t->small[from] == NONE32 : t->large[from] == NONE64))
+	while (from < t->total && full_at(t, from) == NONE64)
 		from++;
 	*ret = from;
 	return from < t->total;

@@ -49,7 +49,7 @@ static void place_free(struct zr_place *p)
 	if (!p)
 		return;
 	zr_table_release(&p->table);
-	zr_remote_free(p->remote);
+	(void)pthread_mutex_destroy(&p->listing);
 	free(p->why);
 	free(p);
 }
@@ -159,10 +159,11 @@ static int lookup_fill_place(struct zr_place *p, struct err *e)
 	p->direct = !m->shard && a->n_chunks == p->n_objects && a->rank == m->rank - m->tail;
 	for (uint32_t d = 0; p->direct && d < a->rank; d++)
 		p->direct = a->grid[d] == p->grid[d];
-	zr_table_init(&p->table, p->n_objects, m->shard || a->access == DS_STORED,
+	p->remote = p->s->base.remote;
+	zr_table_init(&p->table, p->n_objects,
+		      p->remote || m->shard || a->access == DS_STORED,
 		      p->s->opts.max_index_bytes);
-	return p->s->base.remote ? zr_remote_new(&p->remote, e)
-				 : zr_list_objects(p, &p->table, e);
+	return p->remote ? 0 : zr_list_objects(p, e);
 }
 
 /* make_place - a permanent error is kept in the place. */
@@ -181,6 +182,7 @@ static int make_place(struct zr_source *s, uint32_t array, struct zr_place **ret
 	p->a = &s->base.ds.arrays[array];
 	p->meta = x->meta;
 	p->array = x;
+	(void)pthread_mutex_init(&p->listing, NULL);
 	p->grid = p->mem;
 	p->per = p->mem + x->meta->rank;
 	*ret = p;
@@ -225,14 +227,32 @@ static int load_place(struct zr_source *s, uint32_t array, struct zr_place **ret
 	return rc;
 }
 
+static int place_get(struct zr_source *s, uint32_t array, struct zr_place **ret, struct err *e)
+{
+	int rc;
+
+	*ret = atomic_load_explicit(&s->data->places[array], memory_order_acquire);
+	rc = *ret ? 0 : load_place(s, array, ret, e);
+	return rc || (*ret)->rc == 0 ? rc : err_set(e, (*ret)->rc, "%s", (*ret)->why);
+}
+
 int zr_place_of(struct zr_source *s, uint32_t array, const struct zr_place **ret, struct err *e)
 {
-	struct zr_place *p =
-		atomic_load_explicit(&s->data->places[array], memory_order_acquire);
-	int rc = p ? 0 : load_place(s, array, &p, e);
+	struct zr_place *p;
+	int rc = place_get(s, array, &p, e);
 
 	*ret = p;
-	return rc || p->rc == 0 ? rc : err_set(e, p->rc, "%s", p->why);
+	return rc;
+}
+
+int zr_place_listed(struct zr_source *s, uint32_t array, const struct zr_place **ret,
+		    struct err *e)
+{
+	struct zr_place *p;
+	int rc = place_get(s, array, &p, e);
+
+	*ret = p;
+	return rc || p->listed ? rc : zr_list_objects(p, e);
 }
 
 int zr_object_name(const struct zr_place *p, uint64_t object, char out[ZR_OBJECT_KEY],
@@ -312,9 +332,9 @@ int zr_locate(struct source *src, uint32_t array, uint64_t linear, struct chunk_
  * is in an existing object. Objects have an order of their own: the next row of a chunk may be in
  * an earlier object. So it tests axis by axis whether an object remains under the previous axes.
  * ret_object: that object. false: none. */
-static bool lookup_skip(const struct zr_place *p, const struct zr_table *t, uint64_t *at,
-			uint64_t *ret_object)
+static bool lookup_skip(const struct zr_place *p, uint64_t *at, uint64_t *ret_object)
 {
+	const struct zr_table *t = &p->table;
 	uint64_t from[DS_RANK_MAX] = {0}, found[DS_RANK_MAX];
 	uint32_t rank = p->a->rank, d = 0;
 
@@ -351,8 +371,7 @@ static bool lookup_skip(const struct zr_place *p, const struct zr_table *t, uint
 	return true;
 }
 
-static int next_inside(const struct zr_place *p, const struct zr_table *t, uint64_t from,
-		       uint64_t *ret, struct err *e)
+static int next_inside(const struct zr_place *p, uint64_t from, uint64_t *ret, struct err *e)
 {
 	uint64_t at[DS_RANK_MAX], object;
 	struct chunk_location x;
@@ -360,10 +379,10 @@ static int next_inside(const struct zr_place *p, const struct zr_table *t, uint6
 
 	for (; from < p->a->n_chunks; from++) {
 		ds_chunk_coords(p->a, from, at);
-		if (!lookup_skip(p, t, at, &object))
+		if (!lookup_skip(p, at, &object))
 			break;
 		if (p->remote)
-			zr_remote_want_indexes(p, t, object);
+			zr_remote_want_indexes(p, object);
 		from = ds_chunk_linear(p->a, at);
 		rc = zr_find(p, from, &x, e);
 		if (err_is_transient(rc) || rc == -ESTALE)
@@ -381,23 +400,19 @@ static int next_inside(const struct zr_place *p, const struct zr_table *t, uint6
 
 int zr_next(struct source *src, uint32_t array, uint64_t from, uint64_t *ret, struct err *e)
 {
-	const struct zr_table *t;
 	const struct zr_place *p;
-	int rc = zr_place_of(zr_of(src), array, &p, e);
+	int rc;
 
-	if (rc)
-		return rc;
 	if (src->unlisted) { /* any chunk may exist */
 		*ret = from;
-		return 0;
+		return zr_place_of(zr_of(src), array, &p, e);
 	}
-	t = &p->table;
-	rc = p->remote ? zr_remote_table(p, &t, e) : 0;
+	rc = zr_place_listed(zr_of(src), array, &p, e);
 	if (rc)
 		return rc;
 	if (!p->direct)
-		return next_inside(p, t, from, ret, e);
-	if (!zr_table_next(t, from, ret))
+		return next_inside(p, from, ret, e);
+	if (!zr_table_next(&p->table, from, ret))
 		return err_set(e, -ENOENT, "no more chunks are stored");
 	return 0;
 }

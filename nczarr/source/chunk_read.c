@@ -18,21 +18,14 @@
 
 /* ---- working memory ---- */
 
-static struct buf *bufs_of(struct zr_scratch *m, size_t i)
-{
-	struct buf *all[] = {&m->stored, &m->elems, &m->moved, &m->strings};
-
-	return i < ARRAY_LEN(all) ? all[i] : NULL;
-}
-
 void zr_scratch_free(struct zr_scratch *m)
 {
-	struct buf *b;
-
 	if (!m)
 		return;
-	for (size_t i = 0; (b = bufs_of(m, i)) != NULL; i++)
-		buf_release(b);
+	buf_release(&m->stored);
+	buf_release(&m->elems);
+	buf_release(&m->moved);
+	buf_release(&m->strings);
 	codec_scratch_free(m->codec);
 	free(m);
 }
@@ -40,7 +33,6 @@ void zr_scratch_free(struct zr_scratch *m)
 struct zr_scratch *zr_scratch_take(struct zr_data *d)
 {
 	struct zr_scratch *m;
-	struct buf *b;
 
 	(void)pthread_mutex_lock(&d->lock);
 	m = d->scratch;
@@ -54,8 +46,7 @@ struct zr_scratch *zr_scratch_take(struct zr_data *d)
 	m = alloc_array(1, sizeof(*m));
 	if (!m)
 		return NULL;
-	for (size_t i = 0; (b = bufs_of(m, i)) != NULL; i++)
-		buf_init(b, PTRDIFF_MAX);
+	m->stored = m->elems = m->moved = m->strings = buf_of(PTRDIFF_MAX);
 	m->codec = codec_scratch_new();
 	if (!m->codec) {
 		zr_scratch_free(m);
@@ -66,14 +57,11 @@ struct zr_scratch *zr_scratch_take(struct zr_data *d)
 
 void zr_scratch_give(struct zr_data *d, struct zr_scratch *m)
 {
-	size_t held = 0;
-	struct buf *b;
-
-	for (size_t i = 0; m && (b = bufs_of(m, i)) != NULL; i++) {
-		buf_clear(b);
-		held += b->cap;
-	}
-	if (m && held <= SCRATCH_BIG) {
+	if (m && m->stored.cap + m->elems.cap + m->moved.cap + m->strings.cap <= SCRATCH_BIG) {
+		buf_clear(&m->stored);
+		buf_clear(&m->elems);
+		buf_clear(&m->moved);
+		buf_clear(&m->strings);
 		(void)pthread_mutex_lock(&d->lock);
 		if (d->n_scratch < SCRATCH_KEPT) {
 			m->next = d->scratch;

@@ -12,70 +12,6 @@
 #define TAIL ((uint64_t)16 << 10) /* smallest tail of a shard to fetch with its index */
 #define INDEXES_PREFETCH 32       /* shards whose indexes are prefetched */
 
-int zr_remote_new(struct zr_remote **ret, struct err *e)
-{
-	struct zr_remote *f = alloc_array(1, sizeof(*f));
-
-	if (!f)
-		return err_nomem(e);
-	(void)pthread_mutex_init(&f->lock, NULL); /* cannot fail with default attributes */
-	atomic_init(&f->table, NULL);
-	*ret = f;
-	return 0;
-}
-
-static void table_free(struct zr_table *t)
-{
-	if (t)
-		zr_table_release(t);
-	free(t);
-}
-
-void zr_remote_free(struct zr_remote *f)
-{
-	if (!f)
-		return;
-	table_free(atomic_load_explicit(&f->table, memory_order_acquire));
-	(void)pthread_mutex_destroy(&f->lock);
-	free(f);
-}
-
-static const struct zr_table *remote_table_of(const struct zr_place *p)
-{
-	return atomic_load_explicit(&p->remote->table, memory_order_acquire);
-}
-
-static int remote_list(const struct zr_place *p, struct err *e)
-{
-	struct zr_table *t = alloc_array(1, sizeof(*t));
-	int rc;
-
-	if (!t)
-		return err_nomem(e);
-	zr_table_init(t, p->n_objects, true, p->s->opts.max_index_bytes);
-	rc = zr_list_objects(p, t, e);
-	if (rc)
-		table_free(t);
-	else
-		atomic_store_explicit(&p->remote->table, t, memory_order_release);
-	return rc;
-}
-
-int zr_remote_table(const struct zr_place *p, const struct zr_table **ret, struct err *e)
-{
-	int rc = 0;
-
-	if (!remote_table_of(p)) {
-		(void)pthread_mutex_lock(&p->remote->lock);
-		if (!remote_table_of(p))
-			rc = remote_list(p, e);
-		(void)pthread_mutex_unlock(&p->remote->lock);
-	}
-	if (rc == 0)
-		*ret = remote_table_of(p);
-	return rc;
-}
-
 /* ---- prefetch ---- */
 
 struct zr_wants *zr_wants_new(struct store *s)
@@ -184,18 +120,16 @@ void zr_want(struct source *src, uint32_t array, const uint64_t *linear, size_t 
 {
 	uint64_t last = UINT64_MAX;
 	const struct zr_place *p;
-	const struct zr_table *t;
 	struct zr_wants *w;
 
 	if (zr_place_of(zr_of(src), array, &p, NULL))
 		return;
-	t = p->remote ? remote_table_of(p) : NULL;
 	w = zr_wants_new(p->s->store);
 	for (size_t i = 0; w && i < n; i++) {
 		uint64_t at[DS_RANK_MAX] = {0}, object;
 
 		if (remote_object_of(p, linear[i], at, &object) &&
-		    (!t || zr_table_get(t, object, NULL)))
+		    (!p->listed || zr_table_get(&p->table, object, NULL)))
 			remote_add_chunk(w, p, at, object, &last);
 	}
 	zr_wants_done(w);
@@ -213,13 +147,13 @@ void zr_forget(struct source *src, uint32_t array, uint64_t linear)
 		store_forget(p->s->store, key);
 }
 
-void zr_remote_want_indexes(const struct zr_place *p, const struct zr_table *t, uint64_t object)
+void zr_remote_want_indexes(const struct zr_place *p, uint64_t object)
 {
 	struct zr_wants *w = has_index(p) ? zr_wants_new(p->s->store) : NULL;
 	uint64_t coords[DS_RANK_MAX], slot, off, len;
 
-	for (size_t i = 0; w && i < INDEXES_PREFETCH && zr_table_next(t, object, &object);
-	     i++) {
+	for (size_t i = 0;
+	     w && i < INDEXES_PREFETCH && zr_table_next(&p->table, object, &object); i++) {
 		struct zr_at at;
 
 		grid_coords(p->meta->rank, p->grid, object, coords);
@@ -256,7 +190,6 @@ static void want_index(const struct zr_place *p, const uint64_t *at, uint64_t ob
 int zr_remote_find(const uint64_t *at, struct chunk_location *x, bool *ret_there, struct err *e)
 {
 	const struct zr_place *p = x->p;
-	const struct zr_table *t = remote_table_of(p);
 	struct store *store = p->s->store;
 	struct err why = ERR_INIT;
 	char key[ZR_OBJECT_KEY];
@@ -265,8 +198,8 @@ int zr_remote_find(const uint64_t *at, struct chunk_location *x, bool *ret_there
 	int rc;
 
 	*ret_there = false;
-	if (t) {
-		*ret_there = zr_table_get(t, x->object, &x->size);
+	if (p->listed) {
+		*ret_there = zr_table_get(&p->table, x->object, &x->size);
 		return 0;
 	}
 	rc = zr_object_name(p, x->object, key, e);

@@ -76,7 +76,7 @@ struct zr_table {
 };
 
 void zr_table_init(struct zr_table *t, uint64_t total, bool sized, uint64_t max_bytes);
-void zr_table_release(struct zr_table *t);
+void zr_table_release(struct zr_table *t); /* it is empty then */
 /* zr_table_add - add an existing object. -ERANGE: more memory than max_bytes. */
 int zr_table_add(struct zr_table *t, uint64_t linear, uint64_t size, struct err *e) NZ_MUST_USE;
 /* zr_table_end - end of zr_table_add() calls; look-ups are allowed from now on, from any thread. */
@@ -136,13 +136,6 @@ struct chunk_location;
 
 /* ---- places (chunk_lookup.c, chunk_list.c) ---- */
 
-/* zr_remote - objects of an array in a remote store: they are requested one by one, and listed
- * when all are wanted. */
-struct zr_remote {
-	pthread_mutex_t lock;              /* one thread lists */
-	_Atomic(struct zr_table *) table;  /* the listing; published once; NULL */
-};
-
 struct zr_place {
 	struct zr_source *s;
 	uint32_t id;               /* of the array */
@@ -156,20 +149,26 @@ struct zr_place {
 	uint64_t n_objects;
 	uint64_t n_elems;          /* of a stored innermost chunk */
 	uint64_t stored_bytes;     /* that many elements; 0 with frames */
-	struct zr_table table;     /* empty if remote */
-	struct zr_remote *remote;  /* owned; NULL: table is complete */
+	bool remote;               /* objects are requested one by one, and listed when all are
+				    * wanted */
+	_Atomic bool listed;       /* table is complete */
+	pthread_mutex_t listing;   /* one thread fills table */
+	struct zr_table table;
 	uint64_t *grid;            /* rank entries: objects */
 	uint64_t *per;             /* rank entries: the model's chunks in one object */
 	uint64_t mem[];
 };
 
-/* zr_place_of - the place of an array; the first call makes it. */
+/* zr_place_of - the place of an array; the first call makes it. zr_place_listed - the same with a
+ * complete table: the first call of a remote store, which must be able to list, lists it. */
 int zr_place_of(struct zr_source *s, uint32_t array, const struct zr_place **ret,
 		struct err *e) NZ_MUST_USE;
+int zr_place_listed(struct zr_source *s, uint32_t array, const struct zr_place **ret,
+		    struct err *e) NZ_MUST_USE;
 
-/* zr_list_objects - fill t from the store. Visited directories of a local store are polled from
- * then on. (chunk_list.c) */
-int zr_list_objects(const struct zr_place *p, struct zr_table *t, struct err *e) NZ_MUST_USE;
+/* zr_list_objects - fill p->table from the store, once. Visited directories of a local store are
+ * polled from then on. (chunk_list.c) */
+int zr_list_objects(struct zr_place *p, struct err *e) NZ_MUST_USE;
 /* zr_list_again - whether a directory still has the same content. Returns 0, -ESTALE, or the error
  * of the listing. ret_young: as in struct zr_dir, for its current state. */
 int zr_list_again(const struct zr_place *p, const struct zr_dir *d, bool *ret_young,
@@ -177,21 +176,13 @@ int zr_list_again(const struct zr_place *p, const struct zr_dir *d, bool *ret_yo
 
 /* ---- remote stores (chunk_remote.c) ---- */
 
-int zr_remote_new(struct zr_remote **ret, struct err *e) NZ_MUST_USE;
-void zr_remote_free(struct zr_remote *f);
-
-/* zr_remote_table - all objects of an array with their sizes; the first call lists them. Borrowed
- * until the source is closed. The store must be able to list. */
-int zr_remote_table(const struct zr_place *p, const struct zr_table **ret,
-		    struct err *e) NZ_MUST_USE;
-
 /* zr_remote_find - whether object x->object exists, and x->size. at: coordinates of the requested
  * chunk. */
 int zr_remote_find(const uint64_t *at, struct chunk_location *x, bool *ret_there,
 		   struct err *e) NZ_MUST_USE;
 
 /* zr_remote_want_indexes - prefetch the indexes of the shards from `object` on. */
-void zr_remote_want_indexes(const struct zr_place *p, const struct zr_table *t, uint64_t object);
+void zr_remote_want_indexes(const struct zr_place *p, uint64_t object);
 
 /* ---- working memory (chunk_read.c) ---- */
 

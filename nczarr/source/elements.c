@@ -30,29 +30,10 @@ struct plane {
 	size_t out_row;
 };
 
-/* A tile's inner loop for elements of a size the compiler knows. */
-#define TRANSPOSE(name, type)                                                                  \
-	static void name(const struct plane *p, const uint8_t *in, uint8_t *out, size_t rows,  \
-			 size_t cols)                                                          \
-	{                                                                                      \
-		for (size_t r = 0; r < rows; r++)                                              \
-			for (size_t c = 0; c < cols; c++)                                      \
-				memcpy(out + r * p->out_row + c * sizeof(type),                \
-				       in + r * p->in_row + c * p->in_col, sizeof(type));      \
-	}
-
-struct sixteen {
-	uint64_t v[2];
-};
-
-TRANSPOSE(tile_1, uint8_t)
-TRANSPOSE(tile_2, uint16_t)
-TRANSPOSE(tile_4, uint32_t)
-TRANSPOSE(tile_8, uint64_t)
-TRANSPOSE(tile_16, struct sixteen)
-
-static void tile_any(const struct plane *p, size_t size, const uint8_t *in, uint8_t *out,
-		     size_t rows, size_t cols)
+/* tile_copy - a tile's inner loop. It is inlined, so that the compiler knows common sizes. */
+static inline __attribute__((always_inline)) void
+tile_copy(const struct plane *p, size_t size, const uint8_t *in, uint8_t *out, size_t rows,
+	  size_t cols)
 {
 	for (size_t r = 0; r < rows; r++)
 		for (size_t c = 0; c < cols; c++)
@@ -60,30 +41,40 @@ static void tile_any(const struct plane *p, size_t size, const uint8_t *in, uint
 			       in + r * p->in_row + c * p->in_col, size);
 }
 
+static void tile(const struct plane *p, size_t size, const uint8_t *in, uint8_t *out,
+		 size_t rows, size_t cols)
+{
+	switch (size) {
+	case 1:
+		tile_copy(p, 1, in, out, rows, cols);
+		break;
+	case 2:
+		tile_copy(p, 2, in, out, rows, cols);
+		break;
+	case 4:
+		tile_copy(p, 4, in, out, rows, cols);
+		break;
+	case 8:
+		tile_copy(p, 8, in, out, rows, cols);
+		break;
+	case 16:
+		tile_copy(p, 16, in, out, rows, cols);
+		break;
+	default:
+		tile_copy(p, size, in, out, rows, cols);
+	}
+}
+
 static void elements_transpose(const struct plane *p, size_t size, const uint8_t *in,
 			       uint8_t *out)
 {
-	void (*tile)(const struct plane *, const uint8_t *, uint8_t *, size_t, size_t) =
-		size == 1    ? tile_1
-		: size == 2  ? tile_2
-		: size == 4  ? tile_4
-		: size == 8  ? tile_8
-		: size == 16 ? tile_16
-			     : NULL;
-
 	for (size_t r = 0; r < p->rows; r += TILE) {
-		size_t rows = p->rows - r < TILE ? p->rows - r : TILE;
+		size_t rows = u64_min(p->rows - r, TILE);
 
-		for (size_t c = 0; c < p->cols; c += TILE) {
-			size_t cols = p->cols - c < TILE ? p->cols - c : TILE;
-			const uint8_t *from = in + r * p->in_row + c * p->in_col;
-			uint8_t *to = out + r * p->out_row + c * size;
-
-			if (tile)
-				tile(p, from, to, rows, cols);
-			else
-				tile_any(p, size, from, to, rows, cols);
-		}
+		for (size_t c = 0; c < p->cols; c += TILE)
+			tile(p, size, in + r * p->in_row + c * p->in_col,
+			     out + r * p->out_row + c * size, rows,
+			     u64_min(p->cols - c, TILE));
 	}
 }
 
@@ -203,8 +194,8 @@ int zr_utf32(uint8_t *p, uint64_t n, size_t size, bool big, struct err *e)
 	for (uint64_t i = 0; i < n; i++, p += size) {
 		size_t len = 0; /* never passes the position of the input */
 
-	for (size_t at = 0; at + 4 <= size; at += 4) {
-		const uint32_t c = (uint32_t)get_uint(p + at, 4, big);
+		for (size_t at = 0; at + 4 <= size; at += 4) {
+			const uint32_t c = (uint32_t)get_uint(p + at, 4, big);
 
 			if (!utf8_is_char(c))
 				return err_set(e, -EBADMSG,

@@ -151,19 +151,33 @@ uint64_t zr_shard_slot(const struct zr_meta *m, const struct zr_shard *sh,
 	return slot;
 }
 
+/* shard_level - complete the shard of one level that contains a chunk. unit: the innermost chunks
+ * in it along each axis, and then those in one of its chunks. Returns the slot in its index. */
+static uint64_t shard_level(struct zr_at *at, const uint64_t *chunk, uint64_t *unit)
+{
+	const struct zr_place *p = at->p;
+	uint64_t first[DS_RANK_MAX], coords[DS_RANK_MAX];
+
+	at->n_chunks = 1;
+	for (uint32_t d = 0; d < p->meta->rank; d++) {
+		if (ckd_mul(&at->n_chunks, at->n_chunks, unit[d]))
+			at->n_chunks = UINT64_MAX;
+		first[d] = chunk[d] - chunk[d] % unit[d];
+		unit[d] /= at->sh->grid[d]; /* unit was their product */
+		coords[d] = (chunk[d] - first[d]) / unit[d];
+	}
+	at->first = ds_chunk_linear(p->a, first);
+	return zr_shard_slot(p->meta, at->sh, coords);
+}
+
 void zr_shard_at(const struct zr_place *p, const uint64_t *chunk, struct zr_at *ret,
 		 uint64_t *ret_slot)
 {
-	const struct zr_shard *sh = p->meta->shard;
-	uint64_t first[DS_RANK_MAX], coords[DS_RANK_MAX];
+	uint64_t unit[DS_RANK_MAX];
 
-	*ret = (struct zr_at){.p = p, .id = p->id, .sh = sh};
-	for (uint32_t d = 0; d < p->meta->rank; d++) {
-		first[d] = chunk[d] - chunk[d] % p->per[d];
-		coords[d] = (chunk[d] - first[d]) / (p->per[d] / sh->grid[d]);
-	}
-	ret->first = ds_chunk_linear(p->a, first);
-	*ret_slot = zr_shard_slot(p->meta, sh, coords);
+	memcpy(unit, p->per, p->meta->rank * sizeof(*unit));
+	*ret = (struct zr_at){.p = p, .id = p->id, .sh = p->meta->shard};
+	*ret_slot = shard_level(ret, chunk, unit);
 }
 
 bool zr_shard_known(const struct zr_at *at, uint64_t slot, uint64_t *ret_off, uint64_t *ret_len)
@@ -235,27 +249,17 @@ static int whole_get(const struct zr_at *at, struct chunk_location *x, struct er
 int zr_shard_find(const uint64_t *chunk, struct chunk_location *x, struct err *e)
 {
 	const struct zr_place *p = x->p;
-	uint64_t unit[DS_RANK_MAX], first[DS_RANK_MAX], coords[DS_RANK_MAX];
 	struct zr_at at = {.p = p, .id = p->id, .sh = p->meta->shard};
-	uint32_t rank = p->meta->rank;
+	uint64_t unit[DS_RANK_MAX], slot;
 	int rc = 0;
 
-	memcpy(unit, p->per, rank * sizeof(*unit));
+	memcpy(unit, p->per, p->meta->rank * sizeof(*unit));
 	x->len = x->size;
 	for (; !rc && at.sh && x->where != ZR_NOWHERE; at.sh = at.sh->next) {
-		at.n_chunks = 1;
-		for (uint32_t d = 0; d < rank; d++) {
-			if (ckd_mul(&at.n_chunks, at.n_chunks, unit[d]))
-				at.n_chunks = UINT64_MAX;
-			first[d] = chunk[d] - chunk[d] % unit[d];
-			unit[d] /= at.sh->grid[d]; /* unit was their product */
-			coords[d] = (chunk[d] - first[d]) / unit[d];
-		}
-		at.first = ds_chunk_linear(p->a, first);
+		slot = shard_level(&at, chunk, unit);
 		if (at.sh->outer.n > 0)
 			rc = whole_get(&at, x, e);
-		if (!rc)
-			rc = shard_look_up(&at, zr_shard_slot(p->meta, at.sh, coords), x, e);
+		rc = rc ? rc : shard_look_up(&at, slot, x, e);
 		at.id += p->s->base.ds.n_arrays;
 	}
 	return rc;
