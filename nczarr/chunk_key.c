@@ -61,11 +61,11 @@ void zr_key_part_name(const struct zr_grid *g, uint32_t level, uint64_t part, ch
 int zr_key_parse(const struct zr_grid *g, const char *s, size_t n, uint64_t *ret_linear)
 {
 	const uint32_t parts = n_parts(g);
-	const char *end = s + n;
+	const char separator = g->keys.nested ? '/' : '.', *end = s + n;
 	uint64_t linear = 0, part;
 
 	for (uint32_t i = 0; i < parts; i++) {
-		const char *stop = memchr(s, '.', (size_t)(end - s));
+		const char *stop = memchr(s, separator, (size_t)(end - s));
 
 		/* every part but the last is followed by a separator, the last by nothing */
 		if ((stop == NULL) != (i + 1 == parts))

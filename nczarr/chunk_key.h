@@ -13,8 +13,9 @@
 /* Size of any key: "c", 64 coordinates of at most 20 digits, separators, a NUL. */
 #define ZR_KEY_MAX (DS_RANK_MAX * 21 + 3)
 
-/* zr_key_parse - convert a key of n bytes with '.' between its parts to the linear index of a
- * file. Returns 0 with *ret_linear written; -EINVAL if it is no key inside the grid. */
+/* zr_key_parse - convert a key of n bytes, with '.' or, if keys are nested, '/' between its parts,
+ * to the linear index of a file. Returns 0 with *ret_linear written; -EINVAL if it is no key inside
+ * the grid. */
 int zr_key_parse(const struct zr_grid *g, const char *s, size_t n,
 		 uint64_t *ret_linear) NZ_MUST_USE;
 

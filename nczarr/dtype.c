@@ -476,17 +476,13 @@ static int any_v2(struct dtype_reading *r, const json_t *v, unsigned int depth,
  * attribute. */
 static int dtype_keep_text(const struct dtype_reading *r, const json_t *v, struct zr_dtype *ret)
 {
-	struct buf b;
-	int rc = 0; /* if it is too long, it is omitted */
+	auto_buf b = buf_of(TEXT_MAX);
 
-	buf_init(&b, TEXT_MAX);
 	json_write_text(v, &b);
-	if (buf_ok(&b)) {
-		ret->numpy = arena_copy(r->a, b.data, b.len);
-		rc = ret->numpy ? 0 : zr_full(r->a, r->e);
-	}
-	buf_release(&b);
-	return rc;
+	if (!buf_ok(&b))
+		return 0; /* it is too long, and omitted */
+	ret->numpy = arena_copy(r->a, b.data, b.len);
+	return ret->numpy ? 0 : zr_full(r->a, r->e);
 }
 
 int zr_dtype_v2(struct arena *a, const json_t *v, bool old_char, struct zr_dtype *ret,

@@ -178,7 +178,6 @@ static int as_char(struct arena *a, const struct ds_text *t, struct ds_attr *at,
 static int attr_text_of(struct arena *a, const json_t *v, struct buf *b, struct ds_text *ret,
 			struct err *e)
 {
-	buf_init(b, a->max);
 	if (json_text_of(v, ret))
 		return 0;
 	json_write_text(v, b);
@@ -189,20 +188,16 @@ static int attr_text_of(struct arena *a, const json_t *v, struct buf *b, struct 
 /* as_json - one char attribute: a string, or any value as its JSON text. */
 static int as_json(struct arena *a, const json_t *v, struct ds_attr *at, struct err *e)
 {
+	auto_buf b = buf_of(a->max);
 	struct ds_text t;
-	struct buf b;
 	int rc = attr_text_of(a, v, &b, &t, e);
 
-	if (rc == 0)
-		rc = as_char(a, &t, at, e);
-	buf_release(&b);
-	return rc;
+	return rc ? rc : as_char(a, &t, at, e);
 }
 
 static int as_strings(struct arena *a, const json_t *v, struct ds_attr *at, struct err *e)
 {
 	struct ds_text *strings, t;
-	struct buf b;
 	int rc = attr_extent(a, v, at, e);
 
 	if (rc < 0)
@@ -213,10 +208,10 @@ static int as_strings(struct arena *a, const json_t *v, struct ds_attr *at, stru
 	at->type = (struct dtype){.kind = DT_VSTRING};
 	at->strings = strings;
 	for (uint64_t i = 0; i < at->n && rc == 0; i++) {
+		auto_buf b = buf_of(a->max);
+
 		rc = attr_text_of(a, attr_element(v, i), &b, &t, e);
-		if (rc == 0)
-			rc = attr_one_text(a, &t, &strings[i], e);
-		buf_release(&b);
+		rc = rc ? rc : attr_one_text(a, &t, &strings[i], e);
 	}
 	return rc;
 }

@@ -205,7 +205,7 @@ static void array_set_access(struct zr_barray *w)
 		w->a.access = DS_VARIABLE;
 		return;
 	}
-	w->a.checksum = w->a.rank > 0 && zr_nc_checksum(zr_nc_array(w->item));
+	w->a.checksum = w->a.rank > 0 && json_is_true(json_get(zr_nc_array(w->item), "fletcher32"));
 	if (m->dtype.conv == ZR_UTF32)
 		w->a.convert = "strings are stored as UTF-32";
 	else if (m->dtype.conv == ZR_FIELDS)
@@ -227,16 +227,14 @@ static void array_set_access(struct zr_barray *w)
 static int find_nested(struct zr_build *b, struct zr_meta *m, struct err *e)
 {
 	struct store_stat st;
-	struct buf key;
+	auto_buf key = buf_of(STORE_KEY_MAX + 3);
 	int rc;
 
 	if (!b->s->borrowed || m->format != 2 || m->rank < 2 || m->separator == '/')
 		return 0;
-	buf_init(&key, STORE_KEY_MAX + 3);
 	buf_printf(&key, "%s%s0", m->key, *m->key ? "/" : "");
 	buf_putc(&key, '\0');
 	rc = buf_ok(&key) ? store_stat(b->s->store, (const char *)key.data, &st, e) : -ENOENT;
-	buf_release(&key);
 	if (rc == 0 && st.is_dir)
 		m->separator = '/';
 	return rc == -ENOENT ? 0 : rc;
@@ -312,16 +310,14 @@ static int array_parse(struct arena *a, const struct ds_text *text, struct zr_dt
 {
 	struct err why = ERR_INIT;
 	json_t *said = NULL;
-	struct buf b;
+	auto_buf b = buf_of(ZR_DOC_MAX);
 	int rc;
 
-	buf_init(&b, ZR_DOC_MAX);
 	if (text->len > 0 && text->s[0] == '[')
 		buf_put(&b, text->s, text->len);
 	else if (text->len > 0 && !memchr(text->s, '"', text->len))
 		buf_printf(&b, "\"%.*s\"", (int)u64_min(text->len, 64), text->s);
 	rc = b.len > 0 && buf_ok(&b) ? json_read(b.data, b.len, &said, &why) : -EBADMSG;
-	buf_release(&b);
 	if (rc == 0)
 		rc = zr_dtype_v2(a, said, false, ret, &why);
 	if (said)

@@ -388,19 +388,17 @@ static int group_dims(struct dims *d, uint32_t group, struct err *e)
 	return rc;
 }
 
-/* keep_names - reserve dimension names of an array that look generated: a store over a netCDF file
- * has them for axes that had no name when they were written. */
+/* keep_names - reserve an array's name, and dimension names of it that look generated: a store over
+ * a netCDF file has them for axes that had no name when they were written. */
 static int keep_names(struct dims *d, uint32_t array, struct err *e)
 {
 	const struct zr_barray *w = &d->b->arrays[array];
-	size_t n = w->names ? json_array_size(w->names) : 0;
+	struct dims_key k = {.kind = ARRAY_NAME, .group = w->a.group, .name = w->a.name};
+	int rc = insert(&d->t, &k, array, e);
+	struct ds_text t;
 	uint32_t other;
-	int rc = 0;
 
-	for (size_t i = 0; i < n && rc == 0; i++) {
-		struct dims_key k = {.kind = ARRAY_NAME, .group = w->a.group};
-		struct ds_text t;
-
+	for (size_t i = 0; i < json_array_size(w->names) && rc == 0; i++) {
 		if (!json_text_of(json_array_get(w->names, i), &t) ||
 		    strncmp(t.s, "phony_dim_", 10) != 0)
 			continue;
@@ -424,13 +422,6 @@ int zr_dims(struct zr_build *b, struct err *e)
 		if (rc == 0)
 			rc = group_dims(&d, g, e);
 	}
-	for (uint32_t i = 0; i < b->n_arrays && rc == 0; i++)
-		if (!b->arrays[i].dead)
-			rc = insert(&d.t,
-				    &(struct dims_key){.kind = ARRAY_NAME,
-						       .group = b->arrays[i].a.group,
-						       .name = b->arrays[i].a.name},
-				    i, e);
 	for (uint32_t i = 0; i < b->n_arrays && rc == 0; i++)
 		if (!b->arrays[i].dead)
 			rc = keep_names(&d, i, e);

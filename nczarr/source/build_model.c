@@ -110,9 +110,9 @@ static int order_group(struct ordering *o, uint32_t group, struct err *e)
 
 	if (b->nc.on) {
 		rank_list(o, c, zr_nc_vars(nc));
-		rank_list(o, c, zr_nc_groups(nc));
+		rank_list(o, c, json_get(nc, "groups"));
 	} else {
-		rank_list(o, c, zr_nc_order(nc));
+		rank_list(o, c, json_get(nc, "order")); /* a hint: names may be missing */
 	}
 	for (uint32_t i = 0; i < c->n; i++)
 		o->at[i] = c->first + i;
@@ -235,6 +235,9 @@ static int model_move_arrays(struct zr_build *b, struct err *e)
 	b->s->arrays = arena_alloc(b->arena, n, sizeof(*b->s->arrays));
 	if (!ds->arrays || !b->s->arrays)
 		return zr_full(b->arena, e);
+	b->s->nodes = alloc_array(b->n_groups + n, sizeof(*b->s->nodes));
+	if (!b->s->nodes)
+		return err_nomem(e);
 	for (size_t i = 0; i < b->n_arrays; i++) {
 		struct zr_barray *w = &b->arrays[i];
 
@@ -243,6 +246,8 @@ static int model_move_arrays(struct zr_build *b, struct err *e)
 		/* the documents are freed next */
 		w->meta->fill = w->meta->attrs = w->meta->dim_names = NULL;
 		b->s->arrays[ds->n_arrays] = w->z;
+		b->s->nodes[b->s->n_nodes++] =
+			(struct zr_node_key){.key = w->item->key, .array = ds->n_arrays};
 		ds->arrays[ds->n_arrays] = w->a;
 		ds->arrays[ds->n_arrays].key = (uint64_t)ds->n_arrays + 1;
 		ds->n_arrays++;
@@ -270,8 +275,12 @@ static int model_freeze(struct zr_build *b, struct err *e)
 	ds->groups = arena_alloc(b->arena, ds->n_groups, sizeof(*ds->groups));
 	if (!ds->groups)
 		return zr_full(b->arena, e);
-	for (uint32_t i = 0; i < ds->n_groups; i++)
+	for (uint32_t i = 0; i < ds->n_groups; i++) {
 		ds->groups[i] = b->groups[i].g;
+		b->s->nodes[b->s->n_nodes++] =
+			(struct zr_node_key){.key = b->groups[i].item->key, .array = DS_NONE};
+	}
+	zr_nodes_sort(b->s);
 	rc = ds_group_members(ds, e);
 	return rc < 0 ? rc : ds_notes_freeze(&b->tree.notes, b->arena, ds, e);
 }

@@ -24,8 +24,7 @@ const char *zr_say(struct arena *a, const char *fmt, ...)
 	if (vsnprintf(text, sizeof(text), fmt, ap) < 0)
 		text[0] = '\0';
 	va_end(ap);
-	utf8 = utf8_ok(text,
-			   strlen(text)); /* a character may have been truncated */
+	utf8 = utf8_ok(text, strlen(text)); /* a character may have been truncated */
 	for (char *s = text; *s; s++)
 		if ((unsigned char)*s < 0x20 || *s == 0x7f ||
 		    (!utf8 && (unsigned char)*s > 0x7f))
@@ -36,15 +35,11 @@ const char *zr_say(struct arena *a, const char *fmt, ...)
 const char *zr_missing(struct arena *a, const char *codec)
 {
 	const struct codec_spec spec = {.name = codec};
-	const char *text;
-	struct buf b;
+	auto_buf b = buf_of(ERR_TEXT_MAX);
 
-	buf_init(&b, ERR_TEXT_MAX);
 	codec_missing(&spec, &b);
 	buf_putc(&b, '\0');
-	text = zr_say(a, "%s", buf_ok(&b) ? (const char *)b.data : codec);
-	buf_release(&b);
-	return text;
+	return zr_say(a, "%s", buf_ok(&b) ? (const char *)b.data : codec);
 }
 
 int zr_named_of(const json_t *v, const char *what, struct zr_named *ret, struct err *e)
@@ -184,21 +179,19 @@ static void conf_text(const struct codec_ops *ops, const json_t *conf, struct bu
 static int ask_codec(const struct codec_ops *ops, struct codec_conf *c, const json_t *conf,
 		     uint32_t *params, uint32_t *ret_n, struct err *e)
 {
-	struct buf text;
+	auto_buf text = buf_of(CONF_TEXT_MAX);
 	int rc;
 
 	if (!ops->from_zarr)
 		return 0;
 	if (!ops->origin && ops->h5_id != CODEC_LZMA) /* whose members include a list */
 		return ops->from_zarr(c, params, ret_n, e);
-	buf_init(&text, CONF_TEXT_MAX);
 	conf_text(ops, conf, &text);
 	c->json = (const char *)text.data;
 	rc = buf_ok(&text)
 		     ? ops->from_zarr(c, params, ret_n, e)
 		     : buf_full(&text, e, -EOPNOTSUPP,
 				"codec '%.80s': its configuration is too long", ops->zarr2_id);
-	buf_release(&text);
 	return rc < 0 && rc != -ENOMEM && ops->origin ? -EOPNOTSUPP : rc;
 }
 

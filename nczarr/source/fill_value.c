@@ -30,18 +30,13 @@ struct filling {
 /* fill_bad - "fill_value 300 is not a value of uint8". */
 static int fill_bad(const struct filling *f, const json_t *v, const char *what)
 {
-	struct buf b;
-	int rc;
+	auto_buf b = buf_of(1 << 16); /* longer values are not shown */
 
-	buf_init(&b, 1 << 16); /* longer values are not shown */
 	json_write_text(v, &b);
-	if (buf_ok(&b))
-		rc = err_set(f->e, -EBADMSG, "fill_value %.*s is not %s",
-			     (int)u64_min(b.len, 60), (const char *)b.data, what);
-	else
-		rc = err_set(f->e, -EBADMSG, "fill_value is not %s", what);
-	buf_release(&b);
-	return rc;
+	if (!buf_ok(&b))
+		return err_set(f->e, -EBADMSG, "fill_value is not %s", what);
+	return err_set(f->e, -EBADMSG, "fill_value %.*s is not %s", (int)u64_min(b.len, 60),
+		       (const char *)b.data, what);
 }
 
 /* byte_list - [1, 2, 255], for r16 and similar types. */
@@ -213,23 +208,10 @@ static bool float_of(const json_t *v, double *ret)
 /* hex_bits - "0x7fc00000": as many digits as the type has, or fewer. */
 static bool hex_bits(const struct ds_text *s, uint32_t size, uint64_t *ret)
 {
-	static const char digits[] = "0123456789abcdef";
-	uint64_t v = 0;
-
-	if (s->len < 3 || s->len > 2 + 2 * (size_t)size || s->s[0] != '0' || s->s[1] != 'x')
+	if (s->len < 3 || s->len > 2 + 2 * (size_t)size || strncmp(s->s, "0x", 2) != 0 ||
+	    strspn(s->s + 2, "0123456789abcdefABCDEF") != s->len - 2)
 		return false;
-	for (size_t i = 2; i < s->len; i++) {
-		char c = s->s[i];
-		const char *at;
-
-		if (c >= 'A' && c <= 'F')
-			c = (char)(c - 'A' + 'a');
-		at = c ? strchr(digits, c) : NULL;
-		if (!at)
-			return false;
-		v = v << 4 | (uint64_t)(at - digits);
-	}
-	*ret = v;
+	*ret = strtoull(s->s + 2, NULL, 16);
 	return true;
 }
 

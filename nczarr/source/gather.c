@@ -165,8 +165,8 @@ static bool is_web_page(const struct buf *b)
 static int load_doc(struct zr_load *l, const char *key, const struct store_stat *st,
 		    const json_t **ret, struct err *e)
 {
+	auto_buf b = buf_of(ZR_DOC_MAX);
 	struct err why = ERR_INIT;
-	struct buf b;
 	int rc;
 
 	if (st->is_dir)
@@ -175,7 +175,6 @@ static int load_doc(struct zr_load *l, const char *key, const struct store_stat 
 	if (st->size > ZR_DOC_MAX)
 		return err_set(e, -ERANGE, "'%.200s' has %" PRIu64 " bytes, the limit is %zu",
 			       key, st->size, ZR_DOC_MAX);
-	buf_init(&b, ZR_DOC_MAX);
 	rc = has_room(l, st->size, &why);
 	if (rc < 0)
 		return err_set(e, rc, "'%.200s': %s", key, why.msg);
@@ -191,7 +190,6 @@ static int load_doc(struct zr_load *l, const char *key, const struct store_stat 
 		if (rc < 0)
 			(void)err_wrap(&why, rc, "'%.200s'", key);
 	}
-	buf_release(&b);
 	if (rc == -ENOENT) /* removed meanwhile: s->seen reveals it */
 		return 0;
 	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;

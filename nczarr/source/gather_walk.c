@@ -480,7 +480,7 @@ int zr_remote_children(struct zr_load *l, const json_t **docs, struct zr_listing
 	*ret = (struct zr_listing){.l = l};
 	rc = walk_add_all(ret, zr_nc_vars(group), NULL, ret_said, e);
 	if (rc == 0)
-		rc = walk_add_all(ret, zr_nc_groups(group), NULL, ret_said, e);
+		rc = walk_add_all(ret, json_get(group, "groups"), NULL, ret_said, e);
 	if (rc == 0)
 		rc = images(ret, it.attrs, ret_said, e);
 	if (rc == 0)

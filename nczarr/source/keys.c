@@ -14,83 +14,17 @@
 #include "nczarr/nczarr.h"
 #include "nczarr/source/gather_int.h"
 
-/* keys_node - a group or array. */
-struct keys_node {
-	const char *key;
-	uint32_t array; /* DS_NONE: a group */
-};
-
-struct zr_nodes {
-	struct keys_node *list; /* sorted by key */
-	size_t n;
-	char *text; /* the keys of groups */
-};
-
-void zr_nodes_free(struct zr_nodes *n)
-{
-	if (!n)
-		return;
-	free(n->list);
-	free(n->text);
-	free(n);
-}
-
 static int keys_by_key(const void *a, const void *b)
 {
-	return strcmp(((const struct keys_node *)a)->key, ((const struct keys_node *)b)->key);
+	return strcmp(((const struct zr_node_key *)a)->key, ((const struct zr_node_key *)b)->key);
 }
 
-/* keys_fill - fill n->list, which has room for all. Paths are in n->text, NUL-terminated. */
-static int keys_fill(struct zr_source *s, struct zr_nodes *n)
+void zr_nodes_sort(struct zr_source *s)
 {
-	const struct dataset *ds = &s->base.ds;
-	struct buf b;
-	size_t at = 0, len;
-
-	buf_init(&b, PTRDIFF_MAX);
-	for (uint32_t g = 0; g < ds->n_groups; g++) {
-		ds_group_path(ds, g, &b);
-		buf_putc(&b, '\0');
-	}
-	if (!buf_ok(&b)) {
-		buf_release(&b);
-		return -ENOMEM;
-	}
-	n->text = (char *)buf_take(&b, &len);
-	for (uint32_t g = 0; g < ds->n_groups; g++) {
-		n->list[n->n++] = (struct keys_node){.key = n->text + at + 1, .array = DS_NONE};
-		at += strlen(n->text + at) + 1;
-	}
-	for (uint32_t a = 0; a < ds->n_arrays; a++)
-		n->list[n->n++] = (struct keys_node){.key = s->arrays[a].meta->key, .array = a};
-	qsort(n->list, n->n, sizeof(*n->list), keys_by_key);
-	return 0;
+	qsort(s->nodes, s->n_nodes, sizeof(*s->nodes), keys_by_key);
 }
 
-static const struct zr_nodes *nodes_of(struct zr_source *s)
-{
-	struct zr_nodes *n = atomic_load_explicit(&s->nodes, memory_order_acquire);
-
-	if (n)
-		return n;
-	(void)pthread_mutex_lock(&s->data->load);
-	n = atomic_load_explicit(&s->nodes, memory_order_acquire);
-	if (!n) {
-		n = alloc_array(1, sizeof(*n));
-		if (n)
-			n->list = alloc_array((size_t)s->base.ds.n_groups + s->base.ds.n_arrays,
-					      sizeof(*n->list));
-		if (n && (!n->list || keys_fill(s, n) < 0)) {
-			zr_nodes_free(n);
-			n = NULL;
-		}
-		atomic_store_explicit(&s->nodes, n, memory_order_release);
-	}
-	(void)pthread_mutex_unlock(&s->data->load);
-	return n;
-}
-
-static int keys_compare(const struct keys_node *x, const char *key, size_t n)
+static int keys_compare(const struct zr_node_key *x, const char *key, size_t n)
 {
 	int rc = strncmp(x->key, key, n);
 
@@ -99,22 +33,15 @@ static int keys_compare(const struct keys_node *x, const char *key, size_t n)
 
 /* keys_find - the group or array whose directory is the first n bytes of key: both have the same
  * if the root is the array. */
-static const struct keys_node *keys_find(const struct zr_nodes *ns, const char *key, size_t n,
-					 bool array)
+static const struct zr_node_key *keys_find(const struct zr_source *s, const char *key, size_t n,
+					   bool array)
 {
-	size_t lo = 0, hi = ns->n;
+	size_t lo = 0;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (keys_compare(&ns->list[mid], key, n) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	for (; lo < ns->n && keys_compare(&ns->list[lo], key, n) == 0; lo++)
-		if (!array || ns->list[lo].array != DS_NONE)
-			return &ns->list[lo];
+	BISECT(lo, s->n_nodes, mid, keys_compare(&s->nodes[mid], key, n) < 0);
+	for (; lo < s->n_nodes && keys_compare(&s->nodes[lo], key, n) == 0; lo++)
+		if (!array || s->nodes[lo].array != DS_NONE)
+			return &s->nodes[lo];
 	return NULL;
 }
 
@@ -199,16 +126,13 @@ enum zarr_key_kind zarr_source_key(struct source *src, const char *key,
 				   void *arg)
 {
 	struct zr_source *s = zr_of(src);
-	const struct zr_nodes *ns = nodes_of(s);
 	size_t n = store_key_parent_len(key);
 
-	if (!ns)
-		return ZARR_KEY_OTHER;
 	if (zarr_doc_key(key))
-		return keys_find(ns, key, n, false) ? ZARR_KEY_DOC : ZARR_KEY_OTHER;
+		return keys_find(s, key, n, false) ? ZARR_KEY_DOC : ZARR_KEY_OTHER;
 	/* the array's directory may be some levels up */
 	for (;;) {
-		const struct keys_node *x = keys_find(ns, key, n, true);
+		const struct zr_node_key *x = keys_find(s, key, n, true);
 
 		if (x)
 			return chunk_key(s, x->array, key + n + (n > 0), emit, arg)
@@ -268,45 +192,35 @@ int zr_object_key(const struct zr_meta *m, const uint64_t *coords, char out[ZR_O
 			 e);
 }
 
+/* objects_of - the objects of an array as a grid of files. A length of 0 has no coordinates, so
+ * that their number does not matter. */
+static struct zr_grid objects_of(const struct zr_meta *m, const uint64_t *grid)
+{
+	return (struct zr_grid){.keys = {.nested = zr_is_nested(m), .lead = m->prefixed},
+				.rank = m->rank,
+				.n = 1,
+				.len = grid};
+}
+
 int zr_name_parse(const struct zr_meta *m, const uint64_t *grid, uint32_t level,
 		  const char *name, uint64_t *ret)
 {
-	/* n: not 0; a length of 0 has no coordinates */
-	const struct zr_grid flat = {
-		.keys = {.lead = m->prefixed}, .rank = m->rank, .n = 1, .len = grid};
+	const struct zr_grid g = objects_of(m, grid);
 	size_t n = strlen(name);
 
 	if (zr_is_nested(m))
 		return level < m->rank ? zr_key_coord(name, n, grid[level], ret) : -EINVAL;
-	return zr_key_parse(&flat, name, n, ret);
+	return zr_key_parse(&g, name, n, ret);
 }
 
 bool zr_coords_parse(const struct zr_meta *m, const char *name, const uint64_t *grid,
 		     uint64_t *ret)
 {
+	const struct zr_grid g = objects_of(m, grid);
 	uint64_t linear;
 
-	if (m->rank == 0)
-		return strcmp(name, m->prefixed ? "c" : "0") == 0;
-	if (!zr_is_nested(m)) {
-		if (strchr(name, '/') || zr_name_parse(m, grid, 0, name, &linear))
-			return false;
-		grid_coords(m->rank, grid, linear, ret);
-		return true;
-	}
-	if (m->prefixed) {
-		if (name[0] != 'c' || name[1] != '/')
-			return false;
-		name += 2;
-	}
-	for (uint32_t d = 0; d < m->rank; d++) {
-		const char *stop = strchr(name, '/');
-		size_t n = stop ? (size_t)(stop - name) : strlen(name);
-
-		if ((stop == NULL) != (d + 1 == m->rank) ||
-		    zr_key_coord(name, n, grid[d], &ret[d]))
-			return false;
-		name += n + (stop != NULL);
-	}
+	if (zr_key_parse(&g, name, strlen(name), &linear))
+		return false;
+	grid_coords(m->rank, grid, linear, ret);
 	return true;
 }

@@ -68,16 +68,6 @@ const json_t *zr_nc_vars(const json_t *group)
 	return nc_renamed(group, "arrays", "vars");
 }
 
-const json_t *zr_nc_groups(const json_t *group)
-{
-	return json_get(group, "groups");
-}
-
-const json_t *zr_nc_order(const json_t *group)
-{
-	return json_get(group, "order");
-}
-
 const json_t *zr_nc_refs(const json_t *array)
 {
 	return nc_renamed(array, "dimension_references", "dimrefs");
@@ -89,11 +79,6 @@ bool zr_nc_scalar(const json_t *array)
 
 	return json_is(json_get(array, "storage"), "scalar") ||
 	       (json_i64(json_get(array, "scalar"), &v) == 0 && v == 1);
-}
-
-bool zr_nc_checksum(const json_t *array)
-{
-	return json_is_true(json_get(array, "fletcher32"));
 }
 
 /* number_type - V1 stores netCDF's number of a type; NULL: an invalid number. */

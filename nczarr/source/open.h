@@ -58,14 +58,8 @@ const json_t *zr_nc_array(const struct zr_item *it);
 /* Members of these dictionaries, in any spelling. */
 const json_t *zr_nc_dims(const json_t *group);
 const json_t *zr_nc_vars(const json_t *group);
-const json_t *zr_nc_groups(const json_t *group);
-/* zr_nc_order - for a store without a superblock that nczarrfs wrote: names of the group's arrays
- * and groups in netCDF's order. Names that other programs added may be missing. */
-const json_t *zr_nc_order(const json_t *group);
 const json_t *zr_nc_refs(const json_t *array);
 bool zr_nc_scalar(const json_t *array);
-/* zr_nc_checksum - for a store that nczarrfs wrote: its writer requested fletcher32. */
-bool zr_nc_checksum(const json_t *array);
 
 /* zr_nc_type - the dtype of an attribute; NULL: NCZarr has none. */
 const char *zr_nc_type(const struct zr_item *it, const char *attr);

@@ -123,7 +123,7 @@ static int zarr_source_bid(const struct source_at *at, struct err *e)
  * opening. */
 static void zarr_source_release(struct zr_source *s)
 {
-	zr_nodes_free(atomic_load(&s->nodes));
+	free(s->nodes);
 	zr_data_free(s->data);
 	free(s->seen);
 	free(s->path);

@@ -204,6 +204,12 @@ struct zr_array {
 	bool clipped;
 };
 
+/* zr_node_key - a group or array by the key of its directory, which is the arena's. */
+struct zr_node_key {
+	const char *key;
+	uint32_t array; /* DS_NONE: a group */
+};
+
 struct zr_data; /* the data half's own (chunk_lookup.c) */
 
 struct zr_source {
@@ -222,7 +228,8 @@ struct zr_source {
 				     * metadata may be older during writing */
 	bool in_dir;                /* the store is the directory at path */
 	_Atomic bool held;          /* source_hold */
-	_Atomic(struct zr_nodes *) nodes; /* owned; made at the first use (keys.c) */
+	struct zr_node_key *nodes;  /* owned; groups and arrays, by their keys (keys.c) */
+	size_t n_nodes;
 };
 
 static inline struct zr_source *zr_of(struct source *s)
@@ -254,9 +261,8 @@ int zr_check(struct source *s, struct err *e);
 int zr_poll(struct source *s, struct err *e);
 void zr_hold(struct source *s, bool on);
 
-/* zr_nodes - groups and arrays by their keys. */
-struct zr_nodes;
-void zr_nodes_free(struct zr_nodes *n);
+/* zr_nodes_sort - sort s->nodes for zarr_source_key(). (keys.c) */
+void zr_nodes_sort(struct zr_source *s);
 
 /* ---- prefetch of remote objects (chunk_remote.c) ---- */
 

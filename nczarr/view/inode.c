@@ -96,10 +96,10 @@ static void find_below(const struct zr_inodes *ids, uint64_t at, struct zr_node 
 
 int zr_inodes_find(const struct zr_inodes *ids, uint64_t id, struct zr_node *ret)
 {
-	uint32_t lo = 0, hi = ids->ds->n_arrays;
+	uint32_t after = 1;
 
 	*ret = (struct zr_node){0};
-	if (id == 0 || id >= ids->base[hi])
+	if (id == 0 || id >= ids->base[ids->ds->n_arrays])
 		return -ESTALE;
 	if (id < ids->arrays) {
 		ret->kind = ZR_GROUP;
@@ -116,16 +116,9 @@ int zr_inodes_find(const struct zr_inodes *ids, uint64_t id, struct zr_node *ret
 
 	/* the last array whose interval starts at or before id; empty intervals are skipped,
 	 * because the next one starts at the same id */
-	while (hi - lo > 1) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (ids->base[mid] <= id)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	ret->ord = lo;
-	find_below(ids, id - ids->base[lo], ret);
+	BISECT(after, ids->ds->n_arrays, mid, ids->base[mid] <= id);
+	ret->ord = after - 1;
+	find_below(ids, id - ids->base[ret->ord], ret);
 	return 0;
 }
 

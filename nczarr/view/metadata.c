@@ -55,9 +55,8 @@ const struct ds_attr *zr_quant_attr(const struct ds_array *a, const struct plan 
 void zr_put_member(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint32_t ord)
 {
 	const bool v3 = em->format->version == 3;
-	struct buf path;
+	auto_buf path = buf_of(j->out->max);
 
-	buf_init(&path, j->out->max);
 	if (zr_doc_of_group(doc))
 		ds_group_path(em->ds, ord, &path);
 	else
@@ -70,7 +69,6 @@ void zr_put_member(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, 
 					     ord);
 	else
 		buf_fail(j->out, &path);
-	buf_release(&path);
 }
 
 int zr_metadata_doc(const struct zr_metadata *em, enum zr_doc doc, uint32_t ord,

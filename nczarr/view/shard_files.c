@@ -55,17 +55,10 @@ struct shard_file {
 /* shard_slot_at - the first chunk in the table whose slot is not before `slot`. */
 static uint32_t shard_slot_at(const struct shard_file *x, uint64_t slot)
 {
-	uint32_t lo = 0, hi = x->t->n;
+	uint32_t at = 0;
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (x->slot[mid] < slot)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	BISECT(at, x->t->n, mid, x->slot[mid] < slot);
+	return at;
 }
 
 /* put_entries - n entries of the index from slot `slot` on. */
@@ -324,17 +317,10 @@ static int shard_piece_of(struct zr_shards *s, uint32_t array, uint64_t chunk, u
 /* chunk_at - the chunk that contains byte `off` of the shard, off < t->end. */
 static uint32_t chunk_at(const struct shard_table *t, uint64_t off)
 {
-	uint32_t lo = 0, hi = t->n;
+	uint32_t after = 1;
 
-	while (hi - lo > 1) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (t->start[mid] <= off)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return lo;
+	BISECT(after, t->n, mid, t->start[mid] <= off);
+	return after - 1;
 }
 
 /* gather - a read of several parts. A part of a descriptor is deferred until the next part is

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/core/str.h"
 #include "nczarr/view/metadata.h"
 
 #define NOTES_MAX 1000
@@ -18,18 +19,16 @@
 static int note_array(struct zr_visible *s, const struct dataset *ds, uint32_t ord,
 		      const char *text)
 {
-	struct buf b;
+	auto_buf b = buf_of((size_t)1 << 20);
 	char *line;
 
 	if (s->n_notes >= NOTES_MAX)
 		return 0;
-	buf_init(&b, (size_t)1 << 20);
 	ds_array_path(ds, ord, &b);
 	if (b.len > NOTE_MAX)
 		b.len = 0; /* without its path rather than not at all */
 	buf_printf(&b, "%s%s", b.len ? ": " : "", text);
 	line = buf_ok(&b) ? arena_copy(&s->arena, b.data, b.len) : NULL;
-	buf_release(&b);
 	for (char *p = line; p && *p; p++)
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)
 			*p = '?';
@@ -321,22 +320,14 @@ void zr_visible_release(struct zr_visible *s)
 const struct visible_node *zr_visible_find(const struct zr_visible *s, uint32_t group,
 					   const char *name, size_t n)
 {
-	size_t lo = 0, hi = s->n_entries;
+	const struct visible_node *x = s->entries;
+	size_t at = 0;
 
 	if (memchr(name, '\0', n))
 		return NULL;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		const struct visible_node *x = &s->entries[mid];
-		int rc = x->group == group ? strncmp(x->name, name, n)
-					   : (x->group < group ? -1 : 1);
-
-		if (rc == 0 && x->name[n] == '\0')
-			return x;
-		if (rc < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return NULL;
+	BISECT(at, s->n_entries, mid,
+	       x[mid].group < group ||
+		       (x[mid].group == group && strncmp(x[mid].name, name, n) < 0));
+	return at < s->n_entries && x[at].group == group && str_is(x[at].name, name, n) ? &x[at]
+											: NULL;
 }
