@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* documents.c - the table of formats, and one of documents. */
+/* documents.c - the table of formats, and the files of documents. */
 #include "nczarr/documents.h"
 
 #include <stddef.h>
 
-static const struct {
-	const char *name;
-	bool of_group, of_all;
-} docs[] = {
-	[ZR_DOC_ZGROUP] = {".zgroup", true, false},
-	[ZR_DOC_GROUP_ATTRS] = {".zattrs", true, false},
-	[ZR_DOC_ZMETADATA] = {".zmetadata", true, true},
-	[ZR_DOC_ZARRAY] = {".zarray", false, false},
-	[ZR_DOC_ARRAY_ATTRS] = {".zattrs", false, false},
-	[ZR_DOC_ROOT_JSON] = {"zarr.json", true, true},
-	[ZR_DOC_GROUP_JSON] = {"zarr.json", true, false},
-	[ZR_DOC_ARRAY_JSON] = {"zarr.json", false, false},
+static const char *const files[] = {
+	[ZR_DOC_ZGROUP] = ".zgroup",       [ZR_DOC_GROUP_ATTRS] = ".zattrs",
+	[ZR_DOC_ZMETADATA] = ".zmetadata", [ZR_DOC_ROOT_JSON] = "zarr.json",
+	[ZR_DOC_GROUP_JSON] = "zarr.json", [ZR_DOC_ZARRAY] = ".zarray",
+	[ZR_DOC_ARRAY_ATTRS] = ".zattrs",  [ZR_DOC_ARRAY_JSON] = "zarr.json",
 };
 
 static const char *const names_v2[] = {".zgroup", ".zarray", ".zattrs", ".zmetadata", NULL};
@@ -51,15 +44,5 @@ const struct zr_format *zr_format_of(uint32_t version, bool consolidated)
 
 const char *zr_doc_file(enum zr_doc doc)
 {
-	return docs[doc].name;
-}
-
-bool zr_doc_of_group(enum zr_doc doc)
-{
-	return docs[doc].of_group;
-}
-
-bool zr_doc_of_all(enum zr_doc doc)
-{
-	return docs[doc].of_all;
+	return files[doc];
 }

@@ -13,10 +13,10 @@ enum zr_doc {
 	ZR_DOC_ZGROUP,
 	ZR_DOC_GROUP_ATTRS,
 	ZR_DOC_ZMETADATA,   /* in the root only */
-	ZR_DOC_ZARRAY,
-	ZR_DOC_ARRAY_ATTRS,
 	ZR_DOC_ROOT_JSON,   /* Zarr v3: zarr.json of the root with consolidated metadata */
 	ZR_DOC_GROUP_JSON,
+	ZR_DOC_ZARRAY,      /* the first of an array; those before belong to groups */
+	ZR_DOC_ARRAY_ATTRS,
 	ZR_DOC_ARRAY_JSON,
 };
 
@@ -41,9 +41,15 @@ const struct zr_format *zr_format_of(uint32_t version, bool consolidated);
 /* zr_doc_file - file name of a document. */
 const char *zr_doc_file(enum zr_doc doc);
 /* zr_doc_of_group - whether it belongs to a group, not to an array. */
-bool zr_doc_of_group(enum zr_doc doc);
+static inline bool zr_doc_of_group(enum zr_doc doc)
+{
+	return doc < ZR_DOC_ZARRAY;
+}
 /* zr_doc_of_all - whether it repeats the documents of the whole store (consolidated metadata), and
  * is cached. */
-bool zr_doc_of_all(enum zr_doc doc);
+static inline bool zr_doc_of_all(enum zr_doc doc)
+{
+	return doc == ZR_DOC_ZMETADATA || doc == ZR_DOC_ROOT_JSON;
+}
 
 #endif

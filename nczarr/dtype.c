@@ -217,8 +217,7 @@ static int add_field(struct dtype_reading *r, struct dtype_record *rec,
 	if (!f->name)
 		return zr_full(r->a, r->e);
 	rc = take_field(r, rec, &t, count);
-	if (rc == 0)
-		rc = dtype_present(r, name, &t, f);
+	rc = rc ? rc : dtype_present(r, name, &t, f);
 	rec->n += rc == 0;
 	return rc;
 }
@@ -452,8 +451,7 @@ static int fields_of(struct dtype_reading *r, const json_t *v, unsigned int dept
 
 	for (size_t i = 0; rc == 0 && i < json_array_size(v); i++)
 		rc = one(r, &rec, json_array_get(v, i), depth);
-	if (rc == 0)
-		rc = dtype_finish(r, &rec, ret);
+	rc = rc ? rc : dtype_finish(r, &rec, ret);
 	free(rec.moves);
 	return rc;
 }

@@ -166,16 +166,11 @@ int zr_v3_meta(struct arena *a, const json_t *doc, struct zr_meta *ret, struct e
 	if (json_kind(attrs) != JSON_IS_NULL && json_kind(attrs) != JSON_IS_OBJECT)
 		return err_set(e, -EBADMSG, "attributes is not an object");
 	rc = read_shape(a, doc, &m, e);
-	if (rc == 0)
-		rc = zr_dtype_v3(a, type, &m.dtype, e);
-	if (rc == 0)
-		rc = read_grid(a, doc, &m, e);
-	if (rc == 0)
-		rc = read_keys(doc, &m, e);
-	if (rc == 0)
-		rc = read_names(doc, &m, e);
-	if (rc == 0)
-		rc = zr_codecs_v3(a, json_get(doc, "codecs"), &m, e);
+	rc = rc ? rc : zr_dtype_v3(a, type, &m.dtype, e);
+	rc = rc ? rc : read_grid(a, doc, &m, e);
+	rc = rc ? rc : read_keys(doc, &m, e);
+	rc = rc ? rc : read_names(doc, &m, e);
+	rc = rc ? rc : zr_codecs_v3(a, json_get(doc, "codecs"), &m, e);
 	if (rc < 0)
 		return rc;
 	m.fill = json_get(doc, "fill_value");
@@ -225,8 +220,7 @@ static int shape_and_chunks(struct arena *a, const json_t *doc, struct zr_meta *
 	uint32_t rank, n;
 	int rc = meta_lengths(a, doc, "shape", &shape, &rank, e);
 
-	if (rc == 0)
-		rc = meta_lengths(a, doc, "chunks", &chunk, &n, e);
+	rc = rc ? rc : meta_lengths(a, doc, "chunks", &chunk, &n, e);
 	if (rc < 0)
 		return rc;
 	if (n != rank)
@@ -286,20 +280,16 @@ int zr_v2_meta(struct arena *a, const json_t *doc, bool old_char, struct zr_meta
 	uint64_t bytes;
 	int rc = zr_format_is(doc, 2, e);
 
-	if (rc == 0)
-		rc = shape_and_chunks(a, doc, &m, e);
-	if (rc == 0)
-		rc = axes(a, doc, &m, e);
+	rc = rc ? rc : shape_and_chunks(a, doc, &m, e);
+	rc = rc ? rc : axes(a, doc, &m, e);
 	m.separator = json_is(separator, "/") ? '/' : '.';
 	if (rc == 0 && m.separator == '.' && json_kind(separator) != JSON_IS_NULL &&
 	    !json_is(separator, "."))
 		rc = err_set(e, -EBADMSG, "dimension_separator is neither '.' nor '/'");
 	if (rc == 0 && json_kind(dtype) == JSON_IS_NULL)
 		rc = err_set(e, -EBADMSG, "dtype is missing");
-	if (rc == 0)
-		rc = zr_dtype_v2(a, dtype, old_char, &m.dtype, e);
-	if (rc == 0)
-		rc = codecs(a, doc, &m, e);
+	rc = rc ? rc : zr_dtype_v2(a, dtype, old_char, &m.dtype, e);
+	rc = rc ? rc : codecs(a, doc, &m, e);
 	if (rc < 0)
 		return rc;
 	bytes = u64_max(least_bytes(&m), m.dtype.type.size);

@@ -32,8 +32,7 @@
 #include "base/core/str.h"
 #include "base/core/utf8.h"
 #include "nczarr/dtype.h"
-
-enum attr_form { FORM_NUMBER, FORM_CHAR, FORM_STRING, FORM_UNKNOWN };
+#include "translate/model/value.h"
 
 /* ---- numbers ---- */
 
@@ -302,40 +301,24 @@ static int attr_infer(struct arena *a, const json_t *v, struct ds_attr *at, stru
 
 /* ---- given types ---- */
 
-/* attr_type_of - parse a dtype of NCZarr. ">S1" and "<U1" are char, "|S<n>" strings. */
-static enum attr_form attr_type_of(const char *text, struct dtype *ret)
-{
-	struct zr_dtype_parts t;
-	bool ok = zr_dtype_split(text, &t);
-
-	if (t.kind == 'S' || t.kind == 'U')
-		return ok && t.n == 1 && t.order && t.order != '|' ? FORM_CHAR : FORM_STRING;
-	if (!ok || t.unit || !zr_dtype_number(&t, ret) || ret->kind == DT_BOOL ||
-	    ret->kind == DT_COMPLEX)
-		return FORM_UNKNOWN;
-	return FORM_NUMBER;
-}
-
+/* typed - an attribute with a dtype of NCZarr. ">S1" and "<U1" are char, "|S<n>" strings. */
 static int typed(struct arena *a, const json_t *v, const char *type, struct ds_attr *at,
 		 struct err *e)
 {
-	struct dtype t;
+	struct zr_dtype_parts t;
+	struct dtype as;
+	bool ok = zr_dtype_split(type, &t);
 	int rc;
 
-	switch (attr_type_of(type, &t)) {
-	case FORM_CHAR:
-		return as_json(a, v, at, e);
-	case FORM_STRING:
-		return as_strings(a, v, at, e);
-	case FORM_NUMBER:
-		rc = attr_numbers(a, &t, v, at, e);
-		return rc == -EINVAL ? err_set(e, -EBADMSG,
-					       "a value does not fit the type '%.20s'", type)
-				     : rc;
-	case FORM_UNKNOWN:
-		break;
-	}
-	return attr_infer(a, v, at, e);
+	if (t.kind == 'S' || t.kind == 'U')
+		return ok && t.n == 1 && t.order && t.order != '|' ? as_json(a, v, at, e)
+								   : as_strings(a, v, at, e);
+	if (!ok || t.unit || !zr_dtype_number(&t, &as) || !value_is_number(&as))
+		return attr_infer(a, v, at, e);
+	rc = attr_numbers(a, &as, v, at, e);
+	return rc == -EINVAL
+		       ? err_set(e, -EBADMSG, "a value does not fit the type '%.20s'", type)
+		       : rc;
 }
 
 /* ---- _FillValue ---- */

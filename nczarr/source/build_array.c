@@ -288,8 +288,7 @@ int zr_array_make(struct zr_build *b, struct zr_barray *w, struct err *e)
 		array_set_access(w);
 		rc = zr_fill_value(b->arena, w->meta, &w->a, e);
 	}
-	if (rc == 0)
-		rc = ds_array_finish(&b->s->base.ds, &w->a, b->s->opts.max_chunk_bytes, e);
+	rc = rc ? rc : ds_array_finish(&b->s->base.ds, &w->a, b->s->opts.max_chunk_bytes, e);
 	if (rc < 0)
 		return zr_wrap_key(&b->tree, w->item, zr_doc_name(w->item), rc, e);
 	return array_attributes(b, w, e);
@@ -318,8 +317,7 @@ static int array_parse(struct arena *a, const struct ds_text *text, struct zr_dt
 	else if (text->len > 0 && !memchr(text->s, '"', text->len))
 		buf_printf(&b, "\"%.*s\"", (int)u64_min(text->len, 64), text->s);
 	rc = b.len > 0 && buf_ok(&b) ? json_read(b.data, b.len, &said, &why) : -EBADMSG;
-	if (rc == 0)
-		rc = zr_dtype_v2(a, said, false, ret, &why);
+	rc = rc ? rc : zr_dtype_v2(a, said, false, ret, &why);
 	if (said)
 		json_decref(said);
 	if (rc == -ENOMEM)

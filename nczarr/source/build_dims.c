@@ -166,24 +166,6 @@ static int fill_made_up(struct dims *d, uint32_t array, uint32_t *dims, struct e
 
 /* ---- names in documents ---- */
 
-/* dims_name_of - a dimension's name; NULL: none is given. -EBADMSG: invalid. */
-static int dims_name_of(const json_t *v, const char **ret)
-{
-	struct ds_text t;
-
-	*ret = NULL;
-	if (json_kind(v) == JSON_IS_NULL)
-		return 0;
-	if (!json_text_of(v, &t))
-		return -EBADMSG;
-	if (t.len == 0)
-		return 0;
-	if (!zr_model_name_ok(t.s, t.len))
-		return -EBADMSG;
-	*ret = t.s;
-	return 0;
-}
-
 static int two_lengths(const struct dims *d, uint32_t array, uint32_t dim, uint64_t len,
 		       struct err *e)
 {
@@ -302,10 +284,13 @@ static int dims_axis(struct dims *d, uint32_t array, uint32_t i, uint32_t *ret, 
 			       ? dims_named(d, array, name, len, ret, e)
 			       : 0;
 	}
-	if (dims_name_of(json_array_get(w->names, i), &name) < 0)
+	if (json_kind(json_array_get(w->names, i)) == JSON_IS_NULL)
+		return 0;
+	if (!json_text_of(json_array_get(w->names, i), &t) ||
+	    (t.len && !zr_model_name_ok(t.s, t.len)))
 		return err_set(e, -EBADMSG, "the name of dimension %" PRIu32 " is not valid",
 			       i);
-	return name ? dims_named(d, array, name, len, ret, e) : 0;
+	return t.len ? dims_named(d, array, t.s, len, ret, e) : 0;
 }
 
 /* check_number - check that an array has as many names as axes. */
@@ -419,8 +404,7 @@ int zr_dims(struct zr_build *b, struct err *e)
 			&d.t,
 			&(struct dims_key){.kind = GROUP_KEY, .name = b->groups[g].item->key},
 			g, e);
-		if (rc == 0)
-			rc = group_dims(&d, g, e);
+		rc = rc ? rc : group_dims(&d, g, e);
 	}
 	for (uint32_t i = 0; i < b->n_arrays && rc == 0; i++)
 		if (!b->arrays[i].dead)

@@ -185,8 +185,7 @@ static int lone_array(struct zr_build *b, struct err *e)
 	*root = (struct zr_item){
 		.key = "", .name = "", .parent = DS_NONE, .format = it->format};
 	rc = store_name(b, &name, e);
-	if (rc == 0)
-		rc = push_group(b, root, DS_NONE, "", e);
+	rc = rc ? rc : push_group(b, root, DS_NONE, "", e);
 	return rc < 0 ? rc : model_diff_array(b, it, 0, name, e);
 }
 
@@ -295,12 +294,9 @@ static int model_build(struct zr_build *b, struct err *e)
 		return err_set(e, -EBADMSG, "the store contains no Zarr metadata");
 	zr_nc_store(&b->tree, &b->nc);
 	rc = b->tree.items[0].is_array ? lone_array(b, e) : order_all(b, e);
-	if (rc == 0)
-		rc = groups_make(b, e);
-	if (rc == 0)
-		rc = arrays_make(b, e);
-	if (rc == 0)
-		rc = zr_dims(b, e);
+	rc = rc ? rc : groups_make(b, e);
+	rc = rc ? rc : arrays_make(b, e);
+	rc = rc ? rc : zr_dims(b, e);
 	return rc < 0 ? rc : model_freeze(b, e);
 }
 

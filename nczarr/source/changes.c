@@ -203,8 +203,7 @@ static int same_object(struct zr_source *s, uint32_t array, uint64_t object, uin
 	char key[ZR_OBJECT_KEY];
 	int rc = zr_place_of(s, array, &p, e);
 
-	if (!rc)
-		rc = zr_object_name(p, object, key, e);
+	rc = rc ? rc : zr_object_name(p, object, key, e);
 	return rc ? rc : changes_same(s, key, version, e);
 }
 
@@ -290,8 +289,7 @@ int zr_poll(struct source *src, struct err *e)
 	if (src->remote)
 		return poll_remote(s, e);
 	rc = store_check(s->store, e);
-	if (!rc)
-		rc = check_recent(s, e);
+	rc = rc ? rc : check_recent(s, e);
 	for (; !rc && asked < ASKED_MAX && visited < total; asked++, visited++) {
 		(void)pthread_mutex_lock(&w->lock);
 		total = s->n_seen + w->n_dirs;

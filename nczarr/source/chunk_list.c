@@ -280,8 +280,7 @@ int zr_list_again(const struct zr_place *p, const struct zr_dir *d, bool *ret_yo
 	l.at.count = 0;
 	grid_coords(d->level, p->grid, d->prefix, coords);
 	rc = zr_level_key(p->meta, coords, d->level, l.key, e);
-	if (!rc)
-		rc = store_stat(p->s->store, l.key, &st, e);
+	rc = rc ? rc : store_stat(p->s->store, l.key, &st, e);
 	if (!rc) {
 		l.differs = st.version != d->version;
 		*ret_young = io_racy_ns(st.changed) > 0;

@@ -150,10 +150,8 @@ static int lookup_fill_place(struct zr_place *p, struct err *e)
 	/* a scalar of the model may be stored as one element of an axis */
 	if (a->rank > m->rank || (a->rank < m->rank - m->tail && a->rank > 0))
 		rc = lookup_misfit(a, "the number of dimensions differs", e);
-	if (!rc)
-		rc = count_objects(p, e);
-	if (!rc)
-		rc = count_elems(p, e);
+	rc = rc ? rc : count_objects(p, e);
+	rc = rc ? rc : count_elems(p, e);
 	if (rc)
 		return rc;
 	p->direct = !m->shard && a->n_chunks == p->n_objects && a->rank == m->rank - m->tail;
@@ -434,8 +432,7 @@ int zr_place_chunk(struct source *src, uint32_t array, uint64_t linear,
 		return err_set(e, -EOPNOTSUPP,
 			       "the chunk is not stored in the form in which it is shown");
 	rc = zr_object_name(x.p, x.object, key, e);
-	if (!rc)
-		rc = store_where(zr_of(src)->store, key, ret, e);
+	rc = rc ? rc : store_where(zr_of(src)->store, key, ret, e);
 	if (rc)
 		return rc;
 	ret->whole = ret->whole && x.where == ZR_OBJECT && ref->off == 0 && ref->len == x.size;

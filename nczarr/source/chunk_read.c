@@ -99,8 +99,7 @@ int zr_object_blame(const struct chunk_location *x, int code, struct err *e)
 	char key[ZR_OBJECT_KEY];
 	int rc = zr_object_name(x->p, x->object, key, e);
 
-	if (!rc)
-		rc = chunk_gone(x, key, e);
+	rc = rc ? rc : chunk_gone(x, key, e);
 	return rc ? rc : err_wrap(e, code, "'%.*s'", LONG, key);
 }
 

@@ -211,8 +211,7 @@ int zr_remote_find(const uint64_t *at, struct chunk_location *x, bool *ret_there
 	 * them */
 	if (!store->unlisted)
 		rc = store_read(store, key, 0, &none, 0, NULL, &why);
-	if (rc == 0)
-		rc = store_stat(store, key, &st, &why);
+	rc = rc ? rc : store_stat(store, key, &st, &why);
 	if (rc == -ENOENT)
 		return zr_absent(p->s, e);
 	if (rc == -EACCES || rc == -EISDIR || rc == -ELOOP || rc == -EXDEV)

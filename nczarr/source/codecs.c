@@ -421,8 +421,7 @@ int zr_codecs_v2(struct arena *a, const json_t *filters, const json_t *compresso
 	rc = add_filters(&l, filters);
 	if (rc == 0 && json_kind(compressor) != JSON_IS_NULL) {
 		rc = codecs_id_of(compressor, "compressor", &id, e);
-		if (rc == 0)
-			rc = v2_add(&l, compressor, &id);
+		rc = rc ? rc : v2_add(&l, compressor, &id);
 	}
 	return rc < 0 ? rc : zr_specs_chain(a, &l.specs, &m->chain, e);
 }
@@ -732,10 +731,8 @@ static int sharding(struct level *l, const json_t *config)
 	if (!s->index_first && json_kind(location) != JSON_IS_NULL && !json_is(location, "end"))
 		return err_set(l->e, -EBADMSG, "index_location is neither 'start' nor 'end'");
 	rc = codecs_cut(l, s, json_get(config, "chunk_shape"));
-	if (rc == 0)
-		rc = keep_order(l, &s->order);
-	if (rc == 0)
-		rc = index_codecs(l, s, json_get(config, "index_codecs"));
+	rc = rc ? rc : keep_order(l, &s->order);
+	rc = rc ? rc : index_codecs(l, s, json_get(config, "index_codecs"));
 	if (rc < 0)
 		return rc;
 	*l->link = s;
@@ -797,8 +794,7 @@ static int run_list(struct level *l, const json_t *list)
 			       LIST_MAX);
 	for (size_t i = 0; rc == 0 && !l->stop && i < n; i++) {
 		rc = zr_named_of(json_array_get(list, i), "a codec", &c, l->e);
-		if (rc == 0)
-			rc = one_codec(l, &c);
+		rc = rc ? rc : one_codec(l, &c);
 	}
 	if (rc == 0 && !l->stop && !l->bytes)
 		rc = err_set(l->e, -EBADMSG, "no codec makes bytes of the elements");

@@ -390,8 +390,7 @@ static int elements_read_found(const struct chunk_location *x, struct zr_scratch
 	rc = codec_chain_decode_any(&meta->chain,
 				    meta->vlen == ZR_VLEN_FIXED ? meta->dtype.stored : 1, in, n,
 				    ZR_FRAME_MAX, m->codec, &decoded, &len, e);
-	if (!rc)
-		rc = put_decoded(x->p, decoded, len, m, out, e);
+	rc = rc ? rc : put_decoded(x->p, decoded, len, m, out, e);
 	return rc ? zr_object_blame(x, rc, e) : 0;
 }
 

@@ -18,6 +18,15 @@ const char *const zr_doc_names[DOC_N] = {
 	".nczgroup", ".nczarray", ".nczvar", ".nczattrs", ".nczattr",
 };
 
+enum gathered_doc zr_doc_of(const char *name)
+{
+	int i = 0;
+
+	while (i < DOC_N && strcmp(name, zr_doc_names[i]) != 0)
+		i++;
+	return (enum gathered_doc)i;
+}
+
 /* ---- notes ---- */
 
 int zr_full(const struct arena *a, struct err *e)
@@ -142,8 +151,7 @@ static int gather_parse(struct zr_load *l, const struct buf *b, const json_t **r
 		return rc;
 	l->cost += cost;
 	rc = json_read(b->data, b->len, &v, e);
-	if (rc == 0)
-		rc = gather_own(l->t, v, e);
+	rc = rc ? rc : gather_own(l->t, v, e);
 	if (rc == 0 && json_kind(v) != JSON_IS_OBJECT)
 		rc = err_set(e, -EBADMSG, "not a JSON object");
 	if (rc == 0)
@@ -212,8 +220,7 @@ int zr_load_doc(struct zr_load *l, const char *dir, const char *name,
 			return err_set(e, rc, "%s", why.msg);
 		st = &own_st;
 	}
-	if (rc == 0)
-		rc = zr_load_see(l, key, st->version, e);
+	rc = rc ? rc : zr_load_see(l, key, st->version, e);
 	return rc < 0 ? rc : load_doc(l, key, st, ret, e);
 }
 
@@ -308,6 +315,12 @@ int zr_load_keep(struct zr_load *l, const char *key, uint32_t depth, const struc
 	return 0;
 }
 
+/* char_order - the end of a name sorts before its continuations. */
+static int char_order(char c)
+{
+	return c == '/' ? 1 : c ? (uint8_t)c + 1 : 0;
+}
+
 int zr_load_order(uint32_t da, const char *a, uint32_t db, const char *b)
 {
 	if (da != db)
@@ -316,14 +329,7 @@ int zr_load_order(uint32_t da, const char *a, uint32_t db, const char *b)
 		a++;
 		b++;
 	}
-	if (*a == *b)
-		return 0;
-	/* the end of a name sorts before its continuations */
-	if (*a == '\0' || *b == '\0')
-		return *a == '\0' ? -1 : 1;
-	if (*a == '/' || *b == '/')
-		return *a == '/' ? -1 : 1;
-	return (uint8_t)*a < (uint8_t)*b ? -1 : 1;
+	return char_order(*a) - char_order(*b);
 }
 
 static int found_order(const void *pa, const void *pb)
@@ -405,8 +411,7 @@ static int load_v2(struct zr_load *l, const struct zr_todo *root, const struct e
 		return rc < 0 ? err_wrap(e, rc, "'.zmetadata'") : 0;
 	}
 	zr_remote_want_root(l->s->store, true);
-	if (rc == 0)
-		rc = zr_look(l, root, e);
+	rc = rc ? rc : zr_look(l, root, e);
 	return rc < 0 ? rc : zr_walk(l, e);
 }
 
@@ -450,8 +455,7 @@ int zr_tree_load(struct zr_source *s, struct zr_tree *ret, struct err *e)
 		rc = err_set(e, -EBADMSG,
 			     "no Zarr metadata found (zarr.json, .zmetadata, .zgroup, .zarray, "
 			     ".nczarr): give the root of the Zarr store itself");
-	if (rc == 0)
-		rc = link_items(&l, e);
+	rc = rc ? rc : link_items(&l, e);
 	free(l.found);
 	free(l.todo);
 	if (rc == 0 && !t.superblock && t.n_items)
@@ -545,16 +549,13 @@ static bool gather_split_v2(struct zr_load *l, const char *key, struct gather_pa
 	const char *name = store_key_name(key);
 
 	*rc = 0;
-	for (int i = 0; i < DOC_N; i++) {
-		if (strcmp(name, zr_doc_names[i]) != 0 || i == DOC_ZJSON)
-			continue;
-		x->doc = (enum gathered_doc)i;
-		x->dir = arena_copy(l->arena, key, store_key_parent_len(key));
-		if (!x->dir)
-			*rc = zr_full(l->arena, e);
-		return x->dir != NULL;
-	}
-	return false;
+	x->doc = zr_doc_of(name);
+	if (x->doc == DOC_N || x->doc == DOC_ZJSON)
+		return false;
+	x->dir = arena_copy(l->arena, key, store_key_parent_len(key));
+	if (!x->dir)
+		*rc = zr_full(l->arena, e);
+	return x->dir != NULL;
 }
 
 /* gather_entry - one member of the consolidated metadata. */
@@ -632,8 +633,7 @@ int zr_consolidated(struct zr_load *l, const json_t *metadata, const json_t *roo
 	for (void *it = json_object_iter(m); it && rc == 0; it = json_object_iter_next(m, it))
 		rc = gather_entry(l, &p, json_object_iter_key(it), json_object_iter_value(it),
 				  e);
-	if (rc == 0)
-		rc = keep_pairs(l, &p, e);
+	rc = rc ? rc : keep_pairs(l, &p, e);
 	free(p.v);
 	l->t->consolidated = true;
 	return rc;

@@ -20,6 +20,8 @@ enum gathered_doc {
 };
 
 extern const char *const zr_doc_names[DOC_N];
+/* zr_doc_of - the document with this file name; DOC_N: none. */
+enum gathered_doc zr_doc_of(const char *name);
 
 /* found - a directory with documents. */
 struct zr_found {

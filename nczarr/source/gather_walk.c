@@ -38,15 +38,13 @@ bool zr_listing_add(struct zr_listing *s, const char *name, uint64_t version)
 static bool walk_list_one(void *arg, const char *name, bool is_dir, const struct store_stat *st)
 {
 	struct zr_listing *s = arg;
+	const enum gathered_doc d = zr_doc_of(name);
 
-	for (int i = 0; i < DOC_N; i++) {
-		if (strcmp(name, zr_doc_names[i]) == 0) {
-			s->has[i] = true;
-			s->st[i] = st ? *st : (struct store_stat){.is_dir = is_dir};
-			return true;
-		}
-	}
-	return is_dir ? zr_listing_add(s, name, st ? st->version : 0) : true;
+	if (d == DOC_N)
+		return is_dir ? zr_listing_add(s, name, st ? st->version : 0) : true;
+	s->has[d] = true;
+	s->st[d] = st ? *st : (struct store_stat){.is_dir = is_dir};
+	return true;
 }
 
 void zr_listing_release(struct zr_listing *s)
@@ -208,8 +206,7 @@ int zr_look_v3(struct zr_load *l, const struct zr_todo *d, const struct store_st
 	if (rc < 0)
 		return rc;
 	rc = walk_below(l, d->key, docs, &s, e);
-	if (rc == 0)
-		rc = push_children(l, d, &s, true, e);
+	rc = rc ? rc : push_children(l, d, &s, true, e);
 	zr_listing_release(&s);
 	return rc;
 }
@@ -238,8 +235,7 @@ static int look_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
 		zr_remote_want_docs(l, d->key, &s);
 	if (rc == 0)
 		rc = walk_rest(l, d->key, ask ? NULL : &s, docs, false, e);
-	if (rc == 0)
-		rc = walk_commit(l, d, docs, &group, e);
+	rc = rc ? rc : walk_commit(l, d, docs, &group, e);
 	if (rc == 0 && !group && !ask && d->depth == 0) {
 		/* a root with members may have no document */
 		struct zr_item it = {.format = l->v1 ? 1 : 2, .attrs = docs[DOC_ZATTRS]};
@@ -455,9 +451,8 @@ static int images(struct zr_listing *s, const json_t *attrs, bool *ret_said, str
 	const json_t *scales = json_get(attrs, "multiscales");
 	int rc = walk_add_all(s, json_get(attrs, "labels"), NULL, ret_said, e);
 
-	if (rc == 0)
-		rc = walk_add_all(s, json_get(json_get(attrs, "well"), "images"), "path",
-				  ret_said, e);
+	rc = rc ? rc : walk_add_all(s, json_get(json_get(attrs, "well"), "images"), "path",
+				    ret_said, e);
 	for (size_t i = 0;
 	     json_kind(scales) == JSON_IS_LIST && i < json_array_size(scales) && rc == 0; i++)
 		rc = walk_add_all(s, json_get(json_array_get(scales, i), "datasets"), "path",
@@ -479,12 +474,9 @@ int zr_remote_children(struct zr_load *l, const json_t **docs, struct zr_listing
 
 	*ret = (struct zr_listing){.l = l};
 	rc = walk_add_all(ret, zr_nc_vars(group), NULL, ret_said, e);
-	if (rc == 0)
-		rc = walk_add_all(ret, json_get(group, "groups"), NULL, ret_said, e);
-	if (rc == 0)
-		rc = images(ret, it.attrs, ret_said, e);
-	if (rc == 0)
-		rc = images(ret, json_get(it.attrs, "ome"), ret_said, e);
+	rc = rc ? rc : walk_add_all(ret, json_get(group, "groups"), NULL, ret_said, e);
+	rc = rc ? rc : images(ret, it.attrs, ret_said, e);
+	rc = rc ? rc : images(ret, json_get(it.attrs, "ome"), ret_said, e);
 	return rc;
 }
 

@@ -88,10 +88,7 @@ bool zarr_doc_key(const char *key)
 {
 	const char *name = store_key_name(key);
 
-	for (size_t i = 0; i < DOC_N; i++)
-		if (strcmp(name, zr_doc_names[i]) == 0)
-			return true;
-	return strcmp(name, ".zmetadata") == 0;
+	return zr_doc_of(name) != DOC_N || strcmp(name, ".zmetadata") == 0;
 }
 
 void zarr_source_layout(struct source *s, uint32_t array, struct plan_layout *ret)

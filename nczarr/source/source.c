@@ -154,8 +154,7 @@ static int zarr_source_make(struct store *store, bool borrowed, const char *path
 	rc = s->path ? zr_model(s, e) : err_nomem(e);
 	s->opts.unlimited = NULL; /* borrowed until now */
 	s->opts.n_unlimited = 0;
-	if (rc == 0)
-		rc = zr_data_new(s, &s->data, e);
+	rc = rc ? rc : zr_data_new(s, &s->data, e);
 	if (rc < 0)
 		zarr_source_release(s);
 	else

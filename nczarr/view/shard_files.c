@@ -238,8 +238,7 @@ static int shard_load(struct zr_shards *s, struct shard_file *x, struct err *e)
 	rc = f.start && f.slot ? 0 : err_nomem(e);
 	for (uint64_t i = 0; rc == 0 && i < runs; i++)
 		rc = shard_count(s, x, i, &f, e);
-	if (rc == 0)
-		rc = shard_keep(x, &f, e);
+	rc = rc ? rc : shard_keep(x, &f, e);
 	free(f.start);
 	free(f.slot);
 	return rc;
@@ -391,15 +390,13 @@ static int shard_collect(struct zr_shards *s, const struct shard_file *x, uint64
 			continue; /* a chunk without bytes */
 		rc = shard_piece_of(s, x->array, chunk_in(x, i), from, part, room + g.n, &one,
 				    e);
-		if (rc == 0)
-			rc = shard_add(&g, &one, e);
+		rc = rc ? rc : shard_add(&g, &one, e);
 	}
 	if (rc == 0 && g.n == n && g.wait.len == n) {
 		*ret = g.wait;
 		return 0;
 	}
-	if (rc == 0)
-		rc = shard_settle(&g, e);
+	rc = rc ? rc : shard_settle(&g, e);
 	if (rc == 0 && g.read)
 		rc = source_check(s->source, e);
 	if (rc < 0)
@@ -560,8 +557,7 @@ int zr_shards_provenance(struct zr_shards *s, uint32_t array, uint64_t file,
 					e);
 	if (rc == 0 && what != PROVENANCE_PIECES && what != PROVENANCE_PLAN)
 		return err_set(e, -ENODATA, "the bytes of a shard come from several places");
-	if (rc == 0)
-		rc = open_shard(s, array, file, &x, e);
+	rc = rc ? rc : open_shard(s, array, file, &x, e);
 	if (rc == -ENOENT)
 		return err_set(e, -ENODATA, "no such shard");
 	if (rc < 0)

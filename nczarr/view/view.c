@@ -38,7 +38,7 @@ struct doc {
 	uint8_t *data;
 	enum zr_doc kind;
 	uint32_t ord;
-	_Atomic uint32_t refs; /* of zarr_view.recent, and of readers */
+	_Atomic uint32_t refs; /* of zarr_view.docs, and of readers */
 };
 
 struct zarr_view {
@@ -50,14 +50,13 @@ struct zarr_view {
 	struct zr_metadata emit;
 	bool bare; /* the view is empty (opts.bare) */
 
-	_Atomic(struct doc *) meta; /* published once; owned */
 	atomic_uchar *text_state;   /* n_arrays; written under lock */
 
 	pthread_mutex_t lock;       /* of the following members; not held during reads */
-	pthread_cond_t made;        /* meta_busy or a text_state has changed */
-	bool meta_busy;             /* a thread is making meta */
-	struct doc *recent[RECENT]; /* next_recent is replaced next */
-	uint32_t next_recent;
+	pthread_cond_t made;        /* all_busy or a text_state has changed */
+	bool all_busy;              /* a thread is making consolidated metadata */
+	struct doc *docs[1 + RECENT]; /* consolidated metadata, which stays, and others */
+	uint32_t next_recent;       /* of the others: replaced next */
 };
 
 static struct zarr_view *zarr(struct view *v)
@@ -205,70 +204,61 @@ static int doc_make(struct zarr_view *z, enum zr_doc kind, uint32_t ord, struct 
 	return 0;
 }
 
-/* meta_get - get consolidated metadata, for doc_drop(); the first caller makes it. */
-static int meta_get(struct zarr_view *z, enum zr_doc kind, struct doc **ret, struct err *e)
+/* doc_cached - a cached document, or NULL; the lock is held. */
+static struct doc *doc_cached(const struct zarr_view *z, enum zr_doc kind, uint32_t ord)
 {
-	struct doc *d = atomic_load_explicit(&z->meta, memory_order_acquire);
-	int rc = 0;
-
-	if (!d) {
-		(void)pthread_mutex_lock(&z->lock);
-		while (rc == 0 && !(d = atomic_load(&z->meta)) && z->meta_busy)
-			rc = cancel_wait(&z->made, &z->lock, INT64_MAX);
-		z->meta_busy = z->meta_busy || (rc == 0 && !d);
-		(void)pthread_mutex_unlock(&z->lock);
-		if (rc)
-			return err_set(e, rc, "cancelled while collecting the metadata");
-	}
-	if (!d) {
-		rc = doc_make(z, kind, 0, &d, e);
-		(void)pthread_mutex_lock(&z->lock);
-		if (!rc)
-			atomic_store_explicit(&z->meta, d, memory_order_release);
-		z->meta_busy = false;
-		(void)pthread_cond_broadcast(&z->made);
-		(void)pthread_mutex_unlock(&z->lock);
-	}
-	if (rc)
-		return rc;
-	atomic_fetch_add(&d->refs, 1);
-	*ret = d;
-	return 0;
+	for (size_t i = 0; i < ARRAY_LEN(z->docs); i++)
+		if (z->docs[i] && z->docs[i]->kind == kind && z->docs[i]->ord == ord)
+			return z->docs[i];
+	return NULL;
 }
 
-/* doc_get - get a document, for doc_drop(). A large one is cached, because it is read in pieces. */
+/* doc_keep - cache a new document, if it is read in pieces. Returns the one that it replaces. The
+ * lock is held. */
+static struct doc *doc_keep(struct zarr_view *z, struct doc *d)
+{
+	struct doc *old, **slot = &z->docs[0];
+
+	if (!zr_doc_of_all(d->kind)) {
+		if (d->len < RECENT_MIN)
+			return NULL;
+		slot = &z->docs[1 + z->next_recent++ % RECENT];
+	}
+	old = *slot;
+	*slot = d;
+	atomic_fetch_add(&d->refs, 1);
+	return old;
+}
+
+/* doc_get - get a document, for doc_drop(). Consolidated metadata is made once, by one thread. */
 static int doc_get(struct zarr_view *z, enum zr_doc kind, uint32_t ord, struct doc **ret,
 		   struct err *e)
 {
-	struct doc *d = NULL, *old;
-	int rc;
+	const bool all = zr_doc_of_all(kind);
+	struct doc *d, *old = NULL;
+	int rc = 0;
 
-	if (zr_doc_of_all(kind))
-		return meta_get(z, kind, ret, e);
 	(void)pthread_mutex_lock(&z->lock);
-	for (uint32_t i = 0; i < RECENT && !d; i++)
-		if (z->recent[i] && z->recent[i]->kind == kind && z->recent[i]->ord == ord)
-			d = z->recent[i];
+	while (!(d = doc_cached(z, kind, ord)) && rc == 0 && all && z->all_busy)
+		rc = cancel_wait(&z->made, &z->lock, INT64_MAX);
 	if (d)
 		atomic_fetch_add(&d->refs, 1);
+	z->all_busy = z->all_busy || (all && rc == 0 && !d);
 	(void)pthread_mutex_unlock(&z->lock);
 	*ret = d;
 	if (d)
 		return 0;
-	rc = doc_make(z, kind, ord, &d, e);
 	if (rc)
-		return rc;
-	*ret = d;
-	if (d->len < RECENT_MIN)
-		return 0;
-	atomic_fetch_add(&d->refs, 1);
+		return err_set(e, rc, "cancelled while collecting the metadata");
+	rc = doc_make(z, kind, ord, ret, e);
 	(void)pthread_mutex_lock(&z->lock);
-	old = z->recent[z->next_recent];
-	z->recent[z->next_recent] = d;
-	z->next_recent = (z->next_recent + 1) % RECENT;
+	if (rc == 0)
+		old = doc_keep(z, *ret);
+	z->all_busy = z->all_busy && !all;
+	(void)pthread_cond_broadcast(&z->made);
 	(void)pthread_mutex_unlock(&z->lock);
 	doc_drop(old);
-	return 0;
+	return rc;
 }
 
 static int doc_size(struct zarr_view *z, const struct zr_node *n, uint64_t *ret, struct err *e)
@@ -454,10 +444,16 @@ struct zarr_listing {
 /* cheap - whether attributes need neither a read of data nor a large document. */
 static bool cheap(struct zarr_view *z, const struct zr_node *n)
 {
+	bool made;
+
 	if (zarr_is_dir(n))
 		return true;
-	if (n->kind == ZR_DOC && zr_doc_of_all(n->doc))
-		return atomic_load_explicit(&z->meta, memory_order_acquire) != NULL;
+	if (n->kind == ZR_DOC && zr_doc_of_all(n->doc)) {
+		(void)pthread_mutex_lock(&z->lock);
+		made = z->docs[0] != NULL;
+		(void)pthread_mutex_unlock(&z->lock);
+		return made;
+	}
 	if (n->kind == ZR_DOC && zr_doc_of_group(n->doc))
 		return true;
 	if (atomic_load_explicit(&z->text_state[n->ord], memory_order_acquire) != TEXT_KNOWN)
@@ -708,13 +704,12 @@ static void zarr_close(struct view *v)
 	z = zarr(v);
 	zr_shards_free(z->shards);
 	chunkio_free(z->io);
-	doc_drop(atomic_load(&z->meta));
 	free(z->text_state);
 	zr_visible_release(&z->shown);
 	(void)pthread_cond_destroy(&z->made);
 	(void)pthread_mutex_destroy(&z->lock);
-	for (uint32_t i = 0; i < RECENT; i++)
-		doc_drop(z->recent[i]);
+	for (size_t i = 0; i < ARRAY_LEN(z->docs); i++)
+		doc_drop(z->docs[i]);
 	free(z);
 }
 
@@ -785,8 +780,7 @@ int zr_view_file(struct view *v, const struct zr_node *n, struct buf *out, struc
 		return err_nomem(e);
 	for (size_t at = 0; at < size; at += got) {
 		rc = zarr_read(v, id, at, (size_t)size - at, room + at, &s, e);
-		if (!rc)
-			rc = span_fetch(&s, room + at, (size_t)size - at, &got, e);
+		rc = rc ? rc : span_fetch(&s, room + at, (size_t)size - at, &got, e);
 		if (!rc && got == 0)
 			rc = err_set(e, -EIO, "the file ends at %zu, before offset %" PRIu64,
 				     at, size);
@@ -810,7 +804,6 @@ int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struc
 		  s->ds.groups[0].n_attrs == 0;
 	(void)pthread_mutex_init(&z->lock, NULL); /* cannot fail with default attributes */
 	cancel_cond_init(&z->made);
-	atomic_init(&z->meta, NULL);
 
 	rc = zr_visible_init(&z->shown, &s->ds, opts, e);
 	if (rc)
@@ -822,8 +815,7 @@ int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struc
 	for (uint32_t a = 0; !rc && a < s->ds.n_arrays; a++)
 		atomic_init(&z->text_state[a],
 			    z->shown.plans[a].kind == PLAN_FIXED ? TEXT_UNKNOWN : TEXT_KNOWN);
-	if (!rc)
-		rc = chunkio_new(s, z->shown.plans, &opts->io, &z->io, e);
+	rc = rc ? rc : chunkio_new(s, z->shown.plans, &opts->io, &z->io, e);
 	if (!rc && z->shown.sharded)
 		rc = zr_shards_new(s, z->io, z->shown.files, opts->io.cache_bytes / INDEX_SHARE,
 				   &z->shards, e);
