@@ -37,7 +37,7 @@ bool store_key_join(const char *dir, const char *name, size_t len, char out[STOR
 {
 	size_t n = strlen(dir), at = n > 0 && len > 0 ? n + 1 : n;
 
-	if (n > STORE_KEY_MAX || len > STORE_KEY_MAX - at)
+	if (at > STORE_KEY_MAX || len > STORE_KEY_MAX - at)
 		return false;
 	memmove(out, dir, n);
 	out[n] = '/';

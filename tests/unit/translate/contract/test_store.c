@@ -27,7 +27,7 @@ static void test_keys(void **state)
 
 static void test_names_in_directories(void **state)
 {
-	char key[STORE_KEY_MAX + 1], name[STORE_KEY_MAX + 1];
+	char key[STORE_KEY_MAX + 1], dir[STORE_KEY_MAX + 1], name[STORE_KEY_MAX + 1];
 
 	(void)state;
 	assert_true(store_key_join("", "a", 1, key));
@@ -42,6 +42,10 @@ static void test_names_in_directories(void **state)
 	assert_false(store_key_join("", name, STORE_KEY_MAX + 1, key));
 	assert_false(store_key_join("d", name, STORE_KEY_MAX - 1, key));
 	assert_true(store_key_join("d", name, STORE_KEY_MAX - 2, key));
+	/* a directory whose key is the longest one has no entries */
+	assert_true(store_key_join("", name, STORE_KEY_MAX, dir));
+	assert_false(store_key_join(dir, "x", 1, key));
+	assert_true(store_key_join(dir, "", 0, key));
 
 	assert_string_equal(store_key_below("a", "a/b/c"), "b/c");
 	assert_string_equal(store_key_below("", "a/b"), "a/b");
