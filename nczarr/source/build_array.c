@@ -227,14 +227,12 @@ static void array_set_access(struct zr_barray *w)
 static int find_nested(struct zr_build *b, struct zr_meta *m, struct err *e)
 {
 	struct store_stat st;
-	auto_buf key = buf_of(STORE_KEY_MAX + 3);
+	char key[STORE_KEY_MAX + 1];
 	int rc;
 
 	if (!b->s->borrowed || m->format != 2 || m->rank < 2 || m->separator == '/')
 		return 0;
-	buf_printf(&key, "%s%s0", m->key, *m->key ? "/" : "");
-	buf_putc(&key, '\0');
-	rc = buf_ok(&key) ? store_stat(b->s->store, (const char *)key.data, &st, e) : -ENOENT;
+	rc = store_key_join(m->key, "0", 1, key) ? store_stat(b->s->store, key, &st, e) : -ENOENT;
 	if (rc == 0 && st.is_dir)
 		m->separator = '/';
 	return rc == -ENOENT ? 0 : rc;

@@ -75,7 +75,7 @@ static int push_group(struct zr_build *b, const struct zr_item *it, uint32_t par
 	return 0;
 }
 
-static int model_diff_array(struct zr_build *b, const struct zr_item *it, uint32_t group,
+static int push_array(struct zr_build *b, const struct zr_item *it, uint32_t group,
 			    const char *name, struct err *e)
 {
 	if (grow_array(&b->arrays, &b->c_arrays, b->n_arrays + 1, sizeof(*b->arrays)) < 0)
@@ -95,7 +95,7 @@ static int push_item(struct zr_build *b, const struct zr_item *it, uint32_t grou
 			      it->key);
 		return zr_leave_out(b->s, &b->tree, it->key, "", &why, e);
 	}
-	return it->is_array ? model_diff_array(b, it, group, it->name, e)
+	return it->is_array ? push_array(b, it, group, it->name, e)
 			    : push_group(b, it, group, it->name, e);
 }
 
@@ -186,7 +186,7 @@ static int lone_array(struct zr_build *b, struct err *e)
 		.key = "", .name = "", .parent = DS_NONE, .format = it->format};
 	rc = store_name(b, &name, e);
 	rc = rc ? rc : push_group(b, root, DS_NONE, "", e);
-	return rc < 0 ? rc : model_diff_array(b, it, 0, name, e);
+	return rc < 0 ? rc : push_array(b, it, 0, name, e);
 }
 
 /* ---- into the dataset ---- */

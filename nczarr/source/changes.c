@@ -315,9 +315,7 @@ int zr_poll(struct source *src, struct err *e)
  * object holds for the life of the source. 32 bits of it are stored for each object, in memory
  * that is only touched for objects that were read. */
 
-#define OBJECTS_MAX                                                                            \
-	((uint64_t)1 << 26) /* of an array; beyond, only recently read ones are
-					 * checked */
+#define OBJECTS_MAX ((uint64_t)1 << 26) /* of an array; beyond, only recent ones are checked */
 
 struct zr_versions {
 	uint64_t n;

@@ -434,8 +434,7 @@ int zr_codecs_v2(struct arena *a, const json_t *filters, const json_t *compresso
 
 #define SHARD_DEPTH_MAX 8
 #define LIST_MAX 64 /* codecs in one list */
-#define INDEX_ENTRY                                                                            \
-	16 /* bytes: offset, length. Spec: sharding-indexed, "Binary shard format" */
+#define INDEX_ENTRY 16 /* bytes: offset, length. Spec: sharding-indexed, "Binary shard format" */
 
 static int run_list(struct level *l, const json_t *list);
 
@@ -590,8 +589,7 @@ static int codecs_plain_bytes(struct level *l, const json_t *config)
 	if (!big)
 		return 0;
 	if (l->specs.n)
-		return unreadable_as(l, "filters before big-endian bytes are not "
-					"supported");
+		return unreadable_as(l, "filters before big-endian bytes are not supported");
 	t->big = t->conv == ZR_UTF32;
 	return set_big(l, &t->type);
 }
@@ -622,8 +620,7 @@ static int packed_bits(struct level *l, const struct zr_named *c)
 	if (kind != DT_BOOL && kind != DT_INT && kind != DT_UINT && kind != DT_FLOAT)
 		return unreadable_as(l, "codec 'packbits' supports only numbers");
 	if (l->specs.n)
-		return unreadable_as(l, "filters before 'packbits' are not "
-					"supported");
+		return unreadable_as(l, "filters before 'packbits' are not supported");
 	l->bytes = true;
 	(void)zr_codec_array(l->m, l->lens, &array); /* numbers have a size */
 	if (kind == DT_BOOL)
@@ -725,8 +722,7 @@ static int sharding(struct level *l, const json_t *config)
 		return err_set(l->e, -ERANGE, "shards are nested more than %d deep",
 			       SHARD_DEPTH_MAX);
 	if (l->specs.n)
-		return unreadable_as(l, "filters before 'sharding_indexed' are not "
-					"supported");
+		return unreadable_as(l, "filters before 'sharding_indexed' are not supported");
 	s->index_first = json_is(location, "start");
 	if (!s->index_first && json_kind(location) != JSON_IS_NULL && !json_is(location, "end"))
 		return err_set(l->e, -EBADMSG, "index_location is neither 'start' nor 'end'");

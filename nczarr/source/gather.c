@@ -620,7 +620,6 @@ static int keep_pairs(struct zr_load *l, struct gather_pairs *p, struct err *e)
 	return rc;
 }
 
-/* consolidated - every entry of `metadata`. root_doc: v3: the root's own document. */
 int zr_consolidated(struct zr_load *l, const json_t *metadata, const json_t *root_doc,
 		    struct err *e)
 {
@@ -655,7 +654,6 @@ int zr_consolidated_v2(struct zr_load *l, const json_t *v, struct err *e)
 	return zr_consolidated(l, metadata, NULL, e);
 }
 
-/* inline_metadata - of a v3 root; NULL: none of a known kind. */
 int zr_inline_metadata(const json_t *v, const json_t **ret, struct err *e)
 {
 	const json_t *c = json_get(v, "consolidated_metadata"), *m = json_get(c, "metadata");

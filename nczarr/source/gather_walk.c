@@ -366,13 +366,9 @@ static void groups_too(struct zr_load *l, const struct zr_todo *d, size_t n, str
 	for (size_t i = 0; i < n; i++) {
 		struct store_stat st;
 		char key[STORE_KEY_MAX + 1];
-		size_t len = strlen(d[i].key);
 
-		if (d[i].v3 || len + 10 > sizeof(key))
-			continue;
-		memcpy(key, d[i].key, len);
-		memcpy(key + len, "/.zarray", 9);
-		if (store_stat(l->s->store, key, &st, NULL) != -ENOENT)
+		if (d[i].v3 || !store_key_join(d[i].key, ".zarray", 7, key) ||
+		    store_stat(l->s->store, key, &st, NULL) != -ENOENT)
 			continue;
 		walk_want(w, d[i].key, zr_doc_names[DOC_ZGROUP]);
 		if (l->v1)

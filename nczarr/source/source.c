@@ -23,16 +23,13 @@ static const char *const docs[] = {"zarr.json", ".zgroup", ".zarray", ".zmetadat
 /* has_docs - whether a folder of an archive has one. */
 static bool has_docs(struct store *s, const char *folder)
 {
-	char key[NAME_MAX + 32];
+	char key[STORE_KEY_MAX + 1];
 	struct store_stat st;
 
-	for (size_t i = 0; i < ARRAY_LEN(docs); i++) {
-		int n = snprintf(key, sizeof(key), "%s%s%s", folder, folder[0] ? "/" : "",
-				 docs[i]);
-
-		if (n > 0 && (size_t)n < sizeof(key) && store_stat(s, key, &st, NULL) == 0)
+	for (size_t i = 0; i < ARRAY_LEN(docs); i++)
+		if (store_key_join(folder, docs[i], strlen(docs[i]), key) &&
+		    store_stat(s, key, &st, NULL) == 0)
 			return true;
-	}
 	return false;
 }
 

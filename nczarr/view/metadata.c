@@ -52,21 +52,24 @@ const struct ds_attr *zr_quant_attr(const struct ds_array *a, const struct plan 
 	return room;
 }
 
+static void put_doc(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint32_t ord)
+{
+	(em->format->version == 3 ? zr_put_v3 : zr_put_v2)(j, em, doc, ord);
+}
+
 void zr_put_member(struct jw *j, const struct zr_metadata *em, enum zr_doc doc, uint32_t ord)
 {
-	const bool v3 = em->format->version == 3;
 	auto_buf path = buf_of(j->out->max);
 
 	if (zr_doc_of_group(doc))
 		ds_group_path(em->ds, ord, &path);
 	else
 		ds_array_path(em->ds, ord, &path);
-	if (!v3)
+	if (em->format->version == 2)
 		buf_printf(&path, "%s%s", path.len > 1 ? "/" : "", zr_doc_file(doc));
 	buf_putc(&path, '\0');
 	if (buf_ok(&path))
-		(v3 ? zr_put_v3 : zr_put_v2)(jw_key(j, (const char *)path.data + 1), em, doc,
-					     ord);
+		put_doc(jw_key(j, (const char *)path.data + 1), em, doc, ord);
 	else
 		buf_fail(j->out, &path);
 }
@@ -77,13 +80,9 @@ int zr_metadata_doc(const struct zr_metadata *em, enum zr_doc doc, uint32_t ord,
 	struct jw j;
 
 	jw_init(&j, out, em->mode != ZARR_NCZARR || zr_doc_of_all(doc));
-	if (em->format->version == 3)
-		zr_put_v3(&j, em, doc, ord);
-	else
-		zr_put_v2(&j, em, doc, ord);
+	put_doc(&j, em, doc, ord);
 	buf_putc(out, '\n');
-	if (!buf_ok(out))
-		return buf_full(out, e, -ERANGE, "a metadata file is larger than %zu bytes",
-				out->max);
-	return 0;
+	return buf_ok(out) ? 0
+			   : buf_full(out, e, -ERANGE,
+				      "a metadata file is larger than %zu bytes", out->max);
 }

@@ -157,9 +157,8 @@ void zr_put_nczarr_array(struct jw *j, const struct zr_metadata *em, const struc
 	put_dimrefs(jw_key(j, "dimrefs"), em, a);
 	put_dimrefs(jw_key(j, "dimension_references"), em, a);
 	jw_str(jw_key(j, "storage"), a->rank ? "chunked" : "scalar");
-	if (a->rank == 0) {
+	if (a->rank == 0)
 		jw_u64(jw_key(j, "scalar"), 1);
-	}
 	jw_end(j);
 }
 

@@ -111,9 +111,8 @@ static void put_filters(struct jw *j, const struct plan *plan, const struct dtyp
 		jw_str(jw_key(j, "id"),
 		       codec_vlen_id(t->kind == DT_VSTRING ? CODEC_VLEN_UTF8
 							   : CODEC_VLEN_ARRAY));
-		if (t->kind == DT_VLEN && t->base) {
+		if (t->kind == DT_VLEN && t->base)
 			put_simple(jw_key(j, "dtype"), t->base);
-		}
 		jw_end(j);
 	} else {
 		for (uint32_t i = 0; i < n; i++)
@@ -176,9 +175,8 @@ static void put_zarray(struct jw *j, const struct zr_metadata *em, uint32_t ord)
 		v2_put_codec(j, &plan->chain.specs[n], t.size);
 	else
 		jw_null(j);
-	if (em->grids[ord].keys.nested) {
+	if (em->grids[ord].keys.nested)
 		jw_str(jw_key(j, "dimension_separator"), "/");
-	}
 	jw_key(j, "dtype");
 	if (dt_is_vlen(&t))
 		jw_str(j, "|O");
