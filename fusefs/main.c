@@ -70,23 +70,12 @@ static struct chunkio_options io_of(const struct cfg *cfg, const struct view_req
 	};
 }
 
-static enum zarr_mode mode_of(const struct cfg_zarr *zarr)
-{
-	static const enum zarr_mode modes[] = {
-		[CFG_MODE_ZARR] = ZARR_PURE,
-		[CFG_MODE_NCZARR] = ZARR_NCZARR,
-		[CFG_MODE_NOXARRAY] = ZARR_NOXARRAY,
-	};
-
-	return modes[zarr->mode];
-}
-
 static int main_zarr_view(struct source *s, const struct cfg *cfg,
 			  const struct view_request *want, struct view **ret, struct err *e)
 {
 	struct zarr_view_options opts = {
 		.format = cfg->zarr.zarr3 ? 3 : 2,
-		.mode = mode_of(&cfg->zarr),
+		.mode = (enum zarr_mode)cfg->zarr.mode, /* writable.c checks it */
 		.policy = policy_of(cfg, want),
 		.nested = cfg->zarr.nested,
 		.v2_keys = cfg->zarr.v2_keys,
@@ -143,96 +132,6 @@ static int view_open(struct source *s, const struct cfg *cfg, const struct view_
 		return main_classic_view(s, cfg, want, ret, e);
 	return want->nc ? main_nc_view(s, cfg, want, ret, e)
 			: main_zarr_view(s, cfg, want, ret, e);
-}
-
-/* Writing. */
-
-static struct zarr_sink_options zarr_out(const struct cfg_zarr *zarr, struct store *remote,
-					 int dir_fd, const struct sink_names *names)
-{
-	return (struct zarr_sink_options){
-		.store = remote,
-		.dir_fd = dir_fd,
-		.names = names,
-		.format = zarr->zarr3 ? 3 : 2,
-		.mode = mode_of(zarr),
-		.nested = zarr->nested,
-		.v2_keys = zarr->v2_keys,
-		.consolidated = zarr->consolidated,
-		.strict_json = zarr->strict_json,
-	};
-}
-
-static int main_zarr_sink(const struct cfg_zarr *zarr, struct store *remote, const char *path,
-			  struct source *real, int dir_fd, const struct sink_names *names,
-			  struct sink **ret, struct err *e)
-{
-	const struct zarr_sink_options opts = zarr_out(zarr, remote, dir_fd, names);
-
-	return zarr_sink_open(path, real, &opts, ret, e);
-}
-
-static int main_zarr_create(const struct cfg_zarr *zarr, struct store *remote, const char *path,
-			    struct err *e)
-{
-	const struct zarr_sink_options opts = zarr_out(zarr, remote, -1, NULL);
-
-	return zarr_create(path, &opts, e);
-}
-
-static enum fs_key source_key(struct source *s, const char *key,
-			      bool (*emit)(void *arg, uint32_t array, uint64_t linear),
-			      void *arg)
-{
-	switch (zarr_source_key(s, key, emit, arg)) {
-	case ZARR_KEY_DOC:
-		return FS_KEY_DOC;
-	case ZARR_KEY_CHUNK:
-		return FS_KEY_CHUNK;
-	case ZARR_KEY_OTHER:
-		break;
-	}
-	return FS_KEY_OTHER;
-}
-
-static int hdf5_pending(const char *path, int dir_fd, struct err *e)
-{
-	enum hdf5_journal_state state;
-	int rc = hdf5_journal_status(path, dir_fd, &state, e);
-
-	if (rc < 0)
-		return rc;
-	if (state == HDF5_JOURNAL_FOREIGN)
-		return err_set(
-			e, -ESTALE,
-			"'%s' is not the file of the interrupted commit, or was changed since: "
-			"that commit is lost",
-			path);
-	return state != HDF5_JOURNAL_NONE;
-}
-
-static struct fs_rw fs_rw_table(void)
-{
-	return (struct fs_rw){
-		.store_source = zarr_store_open,
-		.source_key = source_key,
-		.source_layout = zarr_source_layout,
-		.doc_key = zarr_doc_key,
-		.zarr_sink = main_zarr_sink,
-		.zarr_pending = zarr_sink_pending,
-		.zarr_recover = zarr_sink_recover,
-		.zarr_create = main_zarr_create,
-		.remote_recover = zarr_store_recover,
-		.hdf5_sink = hdf5_sink_open,
-		.hdf5_holds = hdf5_sink_holds,
-		.hdf5_pending = hdf5_pending,
-		.hdf5_recover = hdf5_journal_recover,
-		.hdf5_create = hdf5_create,
-		.file_rw = nc_rw_open,
-		.nc_array = nc_view_array,
-		.nc_group = nc_view_group,
-		.nc_dim = nc_view_dim,
-	};
 }
 
 /* name_virtual - name of the virtual file, also if the path ends in "." or "..". */
@@ -308,9 +207,7 @@ int main(int argc, char **argv)
 	struct cfg cfg;
 	struct fs_rules rules = {0};
 	struct err e = ERR_INIT;
-	const struct fs_rw rw = fs_rw_table();
 	struct app setup = {
-		.rw = &rw,
 		.cfg = &cfg,
 		.rules = &rules,
 		.formats = formats,

@@ -19,7 +19,6 @@
 
 struct chunkio_shared;
 struct rechunk_shared;
-struct fs_rw;
 struct status;
 
 /* view_request - the view of a source to open, in addition to cfg. */
@@ -52,7 +51,6 @@ struct app {
 	/* view_open - present a source according to cfg and request. Returns 0 with *ret new. */
 	int (*view_open)(struct source *s, const struct cfg *cfg,
 			 const struct view_request *want, struct view **ret, struct err *e);
-	const struct fs_rw *rw; /* fusefs/write/writable.h */
 	/* forget - wipe the secrets of cfg in a process that opens no source. */
 	void (*forget)(void);
 	/* prepare - must run in the server before it starts threads. NULL: nothing to do. */

@@ -12,15 +12,16 @@ int commit_new(const struct app *setup, struct source *now, const char *store, i
 	struct source_options opts;
 	struct source *real = NULL;
 	struct diff_job job = {.now = now, .memory = MEMORY};
-	int rc = setup->rw->zarr_create(&setup->cfg->zarr, NULL, store, e);
+	const struct zarr_sink_options to =
+		rw_zarr_options(&setup->cfg->zarr, NULL, dir_fd, NULL);
+	int rc = zarr_create(store, &to, e);
 
 	if (rc < 0)
 		return rc;
 	fs_source_options(setup->cfg, &opts);
 	rc = source_open(setup->formats, setup->n_formats, store, &opts, &real, e);
 	if (rc == 0)
-		rc = setup->rw->zarr_sink(&setup->cfg->zarr, NULL, store, real, dir_fd, NULL,
-					  &job.sink, e);
+		rc = zarr_sink_open(store, real, &to, &job.sink, e);
 	if (rc == 0) {
 		job.was = real; /* a root without contents */
 		rc = commit_push(setup, setup->cfg->zarr.zarr3 ? PLAN_ZARR3 : PLAN_ZARR2, &job, e);

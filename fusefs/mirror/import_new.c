@@ -17,6 +17,7 @@
 #include "base/observe/log.h"
 #include "fusefs/mirror/mirror_int.h"
 #include "fusefs/write/writable.h"
+#include "hdf5view/hdf5view.h"
 
 #define HIDDEN ".nczarrfs"
 
@@ -130,7 +131,7 @@ static int become_store(struct mirror *m, const struct import_new_place *from,
 	rc = source_bidder(setup->formats, setup->n_formats, path, &of);
 	if (rc < 0)
 		return err_sys(e, -rc, "'%s'", path);
-	if (!of || of == setup->zarr || !setup->rw->zarr_create || !setup->rw->zarr_sink)
+	if (!of || of == setup->zarr)
 		return 0;
 	fs_source_options(setup->cfg, &opts);
 	opts.keep_going = false;
@@ -170,14 +171,11 @@ int new_file(struct mirror *m, const char *path, struct err *e)
 	auto_free char *full = NULL;
 	int rc;
 
-	if (!m->setup->rw->hdf5_create)
-		return err_set(e, -EOPNOTSUPP, "'%s': netCDF-4 files cannot be created", path);
 	rc = import_new_place_of(m, path, &at, e);
 	if (rc < 0)
 		return rc;
 	full = path_in(at.fd, at.name);
-	rc = full ? m->setup->rw->hdf5_create(
-			    full, (uint64_t)m->setup->cfg->limits.open_timeout * 1000, e)
+	rc = full ? hdf5_create(full, (uint64_t)m->setup->cfg->limits.open_timeout * 1000, e)
 		  : err_nomem(e);
 	(void)close(at.fd);
 	return rc < 0 ? err_wrap(e, rc, "'%s'", path) : rc;

@@ -694,7 +694,7 @@ int mirror_open(const struct app *setup, struct view **ret, struct err *e)
 		mirror_close(&m->base);
 		return rc;
 	}
-	if (setup->cfg->write.rw && setup->rw)
+	if (setup->cfg->write.rw)
 		m->base.write = &mirror_write_ops;
 	if (setup->cfg->command == CFG_MOUNT || setup->cfg->command == CFG_SERVE)
 		mirror_warn_top(m);

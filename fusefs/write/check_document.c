@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "codecs/spec/spec.h"
+#include "hdf5view/hdf5view.h"
 #include "translate/plan/plan.h"
 
 #define ARRAY_DOC ".zarray"
@@ -176,7 +177,7 @@ static int same_files(const struct document_check *c, struct source *s, struct e
 			"'%.200s': netCDF has only the element order 'C': write it with order "
 			"'C'",
 			f->key);
-	c->setup->rw->source_layout(s, 0, &layout);
+	zarr_source_layout(s, 0, &layout);
 	if (layout.strange)
 		return err_set(e, -EOPNOTSUPP,
 			       "'%.200s': a netCDF-4 file cannot keep %s: write it without",
@@ -243,9 +244,7 @@ static int check_source(const struct document_check *c, struct source *s, struct
 		if (rc == 0)
 			rc = same_chain(f, &ds->arrays[i], e);
 	}
-	if (rc == 0 && c->setup->rw->hdf5_holds)
-		rc = c->setup->rw->hdf5_holds(ds, e);
-	return rc;
+	return rc ? rc : hdf5_sink_holds(ds, e);
 }
 
 /* ---- the check ---- */
@@ -291,7 +290,7 @@ static bool walk_entry(void *arg, const char *name, bool is_dir,
 		return true;
 	if (is_dir)
 		w->rc = others(w->c, key, w->depth + 1);
-	else if (w->c->setup->rw->doc_key(key) && !check_document_changes(w->c, key))
+	else if (zarr_doc_key(key) && !check_document_changes(w->c, key))
 		w->rc = -EEXIST;
 	return w->rc == 0;
 }
@@ -356,7 +355,7 @@ static int check_document_find_array(struct document_check *c, struct err *e)
 /* check_with_array - check attributes with their array: the dimension names must fit its axes, and
  * `_FillValue` must be one of its values. The array itself was checked when it was written, or
  * comes from the file, so that nothing else in it is a reason to reject the attributes. */
-static int check_with_array(const struct document_check *c, struct source *s, struct err *e)
+static int check_with_array(struct source *s, struct err *e)
 {
 	struct ds_array *a = s->ds.n_arrays == 1 ? &s->ds.arrays[0] : NULL;
 	const struct ds_attr *fill =
@@ -365,13 +364,13 @@ static int check_with_array(const struct document_check *c, struct source *s, st
 	struct dataset ds = s->ds;
 	int rc;
 
-	if (!fill || !c->setup->rw->hdf5_holds)
+	if (!fill)
 		return 0;
 	one = *a;
 	one.attrs = (struct ds_attr *)(uintptr_t)fill;
 	one.n_attrs = 1;
 	ds.arrays = &one;
-	rc = c->setup->rw->hdf5_holds(&ds, e);
+	rc = hdf5_sink_holds(&ds, e);
 	return rc == -EOPNOTSUPP ? -EINVAL : rc;
 }
 
@@ -382,7 +381,7 @@ static int open_doc_store(struct document_check *c, struct source **ret, struct 
 
 	fs_source_options(c->setup->cfg, &opts);
 	opts.keep_going = false;
-	rc = c->setup->rw->store_source(&c->few.base, "a document", &opts, ret, e);
+	rc = zarr_store_open(&c->few.base, "a document", &opts, ret, e);
 	/* the new attributes are wrong, not the stored array */
 	return rc == -EBADMSG ? -EINVAL : rc;
 }
@@ -398,7 +397,7 @@ static int check_document(struct document_check *c, struct err *e)
 		rc = check_document_find_array(c, e);
 	if (rc == 0 && c->few.array.len) {
 		rc = open_doc_store(c, &s, e);
-		rc = rc ? rc : check_with_array(c, s, e);
+		rc = rc ? rc : check_with_array(s, e);
 		source_close(s);
 		s = NULL;
 		buf_clear(&c->few.array); /* and then as the attributes of a group */
@@ -462,7 +461,7 @@ static struct source *open_doc(struct document_check *c, const char *key, const 
 
 /* same_bytes - true if the same bytes decode to the same elements of a chunk with both metadata
  * files. */
-static bool same_bytes(const struct app *setup, struct source *s, struct source *r)
+static bool same_bytes(struct source *s, struct source *r)
 {
 	const struct ds_array *a = s->ds.arrays, *b = r->ds.arrays;
 	struct plan_layout x, y;
@@ -476,8 +475,8 @@ static bool same_bytes(const struct app *setup, struct source *s, struct source 
 	for (uint32_t d = 0; d < a->rank; d++)
 		if (a->chunk[d] != b->chunk[d])
 			return false;
-	setup->rw->source_layout(s, 0, &x);
-	setup->rw->source_layout(r, 0, &y); /* the chunk keys may differ */
+	zarr_source_layout(s, 0, &x);
+	zarr_source_layout(r, 0, &y); /* the chunk keys may differ */
 	buf_init(&p, 1 << 16);
 	buf_init(&q, 1 << 16);
 	codec_spec_print(&a->chain, &p);
@@ -541,8 +540,8 @@ unsigned commit_tree_recoded(const struct app *setup, const struct snapshot *now
 	a = open_doc(&c, doc, was, n_was);
 	b = open_doc(&c, doc, is, n_is);
 	if (b && b->ds.n_arrays == 1)
-		setup->rw->source_layout(b, 0, &layout);
-	if (a && b && same_bytes(setup, a, b) &&
+		zarr_source_layout(b, 0, &layout);
+	if (a && b && same_bytes(a, b) &&
 	    !check_document_passes(now, dir, layout.rank > 0))
 		ret = TREE_RECODED | check_document_lengths(a->ds.arrays, b->ds.arrays);
 	source_close(a);

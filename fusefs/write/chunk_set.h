@@ -79,7 +79,7 @@ int commit_chains_note(struct buf *list, const struct dataset *ds, uint32_t arra
 		       const struct codec_chain *stored, bool named);
 /* commit_layouts_keep - list arrays of `now` whose chunk keys differ from cfg's layout in the state
  * directory, durably, replacing the previous list. */
-int commit_layouts_keep(const struct app *setup, int dir_fd, struct source *now,
+int commit_layouts_keep(const struct cfg *cfg, int dir_fd, struct source *now,
 			struct err *e) NZ_MUST_USE;
 /* commit_form - cfg->zarr with the Zarr format that the first writer chose. */
 int commit_form(const struct cfg *cfg, int dir_fd, struct cfg_zarr *ret,

@@ -10,6 +10,7 @@
 
 #define LOG_COMPONENT LOG_WRITE
 #include "base/observe/log.h"
+#include "hdf5view/hdf5view.h"
 
 #define MEMORY ((uint64_t)256 << 20)
 #define PAGE_BYTES 4096u /* at least the granularity of `written` */
@@ -81,7 +82,7 @@ static uint32_t real_array(struct commit_file_file *f, const struct dataset *ds,
 	ds_array_path(ds, array, &b);
 	buf_putc(&b, '\0');
 	if (buf_ok(&b))
-		ret = f->setup->rw->nc_array(f->c->view, (const char *)b.data);
+		ret = nc_view_array(f->c->view, (const char *)b.data);
 	else
 		f->failed = true;
 	buf_release(&b);
@@ -290,11 +291,12 @@ static int push_file(struct commit_file_file *f, const char *path, struct store 
 		     int dir_fd, struct err *e)
 {
 	const struct app *setup = f->setup;
-	const struct fs_rw *rw = setup->rw;
-	const struct sink_names names = {.array = rw->nc_array,
-					 .group = rw->nc_group,
-					 .dim = rw->nc_dim,
+	const struct sink_names names = {.array = nc_view_array,
+					 .group = nc_view_group,
+					 .dim = nc_view_dim,
 					 .arg = f->c->view};
+	const struct zarr_sink_options opts =
+		rw_zarr_options(&setup->cfg->zarr, remote, dir_fd, &names);
 	struct diff_job job = {
 		.was = f->was,
 		.now = f->now,
@@ -306,8 +308,7 @@ static int push_file(struct commit_file_file *f, const char *path, struct store 
 		.arg = f,
 		.memory = MEMORY,
 	};
-	int rc = rw->zarr_sink(&setup->cfg->zarr, remote, path, f->c->source, dir_fd, &names,
-			       &job.sink, e);
+	int rc = zarr_sink_open(path, f->c->source, &opts, &job.sink, e);
 
 	return rc ? rc : commit_push(setup, commit_file_format_of(f), &job, e);
 }
@@ -315,12 +316,12 @@ static int push_file(struct commit_file_file *f, const char *path, struct store 
 /* end_begun - a commit failed with rc, perhaps after its manifest was written, so that its changes
  * must be applied in any case. A second attempt may succeed. 0: applied; -EINPROGRESS: they will be
  * applied later; otherwise rc. */
-static int end_begun(const struct app *setup, const char *path, bool remote, int dir_fd, int rc,
+static int end_begun(const char *path, bool remote, int dir_fd, int rc,
 		     struct err *e)
 {
-	if (setup->rw->zarr_pending(path, dir_fd, NULL) <= 0)
+	if (zarr_sink_pending(path, dir_fd, NULL) <= 0)
 		return rc;
-	if (remote || setup->rw->zarr_recover(path, dir_fd, NULL) < 0)
+	if (remote || zarr_sink_recover(path, dir_fd, NULL) < 0)
 		return -EINPROGRESS;
 	if (e)
 		*e = (struct err)ERR_INIT;
@@ -332,7 +333,7 @@ int commit_file(const struct app *setup, const char *path, struct store *remote,
 {
 	struct commit_file_file f = {.setup = setup, .c = c};
 	/* of an earlier commit: this one fails then */
-	bool older = !remote && setup->rw->zarr_pending(path, dir_fd, NULL) != 0;
+	bool older = !remote && zarr_sink_pending(path, dir_fd, NULL) != 0;
 	int rc = commit_file_open_one(setup, c->now, &f.now, e);
 
 	if (rc < 0)
@@ -343,7 +344,7 @@ int commit_file(const struct app *setup, const char *path, struct store *remote,
 	if (rc == 0)
 		rc = push_file(&f, path, remote, dir_fd, e);
 	if (rc < 0 && !older)
-		rc = end_begun(setup, path, remote != NULL, dir_fd, rc, e);
+		rc = end_begun(path, remote != NULL, dir_fd, rc, e);
 	source_close(f.now);
 	source_close(f.was);
 	commit_chunks_release(&f.replaced);

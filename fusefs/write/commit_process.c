@@ -265,15 +265,6 @@ static int commit_process_attempt(const struct app *setup, struct commit_process
 	return one_process(c, generation, e);
 }
 
-/* half_done - true if recovery will change the file when it is next opened: its present state is no
- * base for pending writes then. */
-static bool half_done(const struct app *setup, const struct rw_state *s)
-{
-	const struct fs_rw *rw = setup->rw;
-
-	return (s->is_dir ? rw->zarr_pending : rw->hdf5_pending)(s->path, s->dir_fd, NULL) != 0;
-}
-
 int rw_commit_tree(const struct app *setup, struct rw_state *state, const struct snapshot *was,
 		   uint64_t generation, bool all, void (*quiesce)(void *view), void *view,
 		   struct buf *left, struct err *e)
@@ -291,7 +282,8 @@ int rw_commit_tree(const struct app *setup, struct rw_state *state, const struct
 	rc = commit_process_attempt(setup, &c, generation, e);
 	if (rc < 0 && !c.let_go)
 		rw_state_unchanged(state);
-	else if (!half_done(setup, state) && rw_state_base(state, NULL) < 0)
+	/* recovery may change it when it is next opened: then it is no base for pending writes */
+	else if (rw_pending(state, NULL) == 0 && rw_state_base(state, NULL) < 0)
 		(void)rw_state_changing(state, NULL);
 	return rc;
 }

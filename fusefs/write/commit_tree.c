@@ -9,6 +9,7 @@
 
 #define LOG_COMPONENT LOG_WRITE
 #include "base/observe/log.h"
+#include "hdf5view/hdf5view.h"
 
 #define MEMORY ((uint64_t)256 << 20) /* bytes for chunks that are being assembled */
 #define CHAINS_BYTES ((size_t)64 << 20)
@@ -79,7 +80,7 @@ static int leave_strings(struct commit_tree_tree *t, const struct source_options
 	source_close(t->now);
 	t->now = NULL;
 	stage_store_hide(t->over, commit_waits, &t->deferred);
-	return t->setup->rw->store_source(t->over, "pending writes", opts, &t->now, e);
+	return zarr_store_open(t->over, "pending writes", opts, &t->now, e);
 }
 
 static int open_trees(struct commit_tree_tree *t, int dir_fd, bool all, struct err *e)
@@ -93,9 +94,9 @@ static int open_trees(struct commit_tree_tree *t, int dir_fd, bool all, struct e
 	if (rc == 0)
 		rc = stage_store(t->stage, t->generation, t->base, &t->over, e);
 	if (rc == 0)
-		rc = setup->rw->store_source(t->base, "the file", &opts, &t->was, e);
+		rc = zarr_store_open(t->base, "the file", &opts, &t->was, e);
 	if (rc == 0)
-		rc = setup->rw->store_source(t->over, "pending writes", &opts, &t->now, e);
+		rc = zarr_store_open(t->over, "pending writes", &opts, &t->now, e);
 	if (rc == 0 && !all)
 		rc = leave_strings(t, &opts, e);
 	if (rc == 0 && commit_paths_of(&t->paths, &t->now->ds) < 0)
@@ -190,7 +191,7 @@ static bool commit_tree_look(void *arg, const char *key, const struct stage_entr
 {
 	struct commit_tree_tree *t = arg;
 	struct store_stat st;
-	enum fs_key what;
+	enum zarr_key_kind what;
 
 	if (commit_waits(&t->deferred, key)) {
 		if (x->kind != STAGE_GONE)
@@ -204,15 +205,15 @@ static bool commit_tree_look(void *arg, const char *key, const struct stage_entr
 			commit_tree_leave(t, key, "a directory without metadata");
 		return !t->failed;
 	}
-	what = t->setup->rw->source_key(t->now, key, commit_tree_add_chunk, t);
+	what = zarr_source_key(t->now, key, commit_tree_add_chunk, t);
 	if (x->kind == STAGE_GONE) {
 		/* most of these are temporary names of files */
-		if (what == FS_KEY_OTHER && store_stat(t->base, key, &st, NULL) == 0 &&
+		if (what == ZARR_KEY_OTHER && store_stat(t->base, key, &st, NULL) == 0 &&
 		    st.is_dir)
 			commit_tree_gone(t, key);
 		return !t->failed;
 	}
-	if (what == FS_KEY_OTHER)
+	if (what == ZARR_KEY_OTHER)
 		commit_tree_leave(t, key, "it is not part of any array or group");
 	else if (t->deferred.n > 0 && consolidates(key))
 		commit_tree_leave(t, key,
@@ -269,7 +270,7 @@ static bool look_refused(void *arg, const char *key, const struct stage_entry *x
 
 	t->key = key;
 	if (x->kind == STAGE_DATA || x->kind == STAGE_ALIAS)
-		(void)t->setup->rw->source_key(t->now, key, find_refused, t);
+		(void)zarr_source_key(t->now, key, find_refused, t);
 	return !t->failed;
 }
 
@@ -291,7 +292,7 @@ static int commit_tree_gate(void *arg, struct err *e)
 	int rc = commit_chains_keep(t->dir_fd, &t->chains, e);
 
 	if (rc == 0)
-		rc = commit_layouts_keep(t->setup, t->dir_fd, t->now, e);
+		rc = commit_layouts_keep(t->setup->cfg, t->dir_fd, t->now, e);
 	if (rc < 0)
 		return rc;
 	t->kept = true;
@@ -311,12 +312,12 @@ static int push_tree(struct commit_tree_tree *t, const char *path, int dir_fd, s
 		.arg = t,
 		.memory = MEMORY,
 	};
-	int rc = setup->rw->hdf5_sink(path, t->source, dir_fd, &job.sink, e);
+	int rc = hdf5_sink_open(path, t->source, dir_fd, &job.sink, e);
 
 	if (rc == 0)
 		rc = commit_push(setup, PLAN_HDF5, &job, e);
 	if (rc == 0 && !t->kept) /* metadata may differ in the layout alone */
-		rc = commit_layouts_keep(setup, dir_fd, t->now, e);
+		rc = commit_layouts_keep(setup->cfg, dir_fd, t->now, e);
 	return rc;
 }
 

@@ -13,20 +13,32 @@
 #include "base/observe/print.h"
 #include "fusefs/mirror/view.h"
 #include "fusefs/app/remote.h"
+#include "hdf5view/hdf5view.h"
 #include "mountcfg/address/address.h"
 
-static int pending(const struct app *setup, const struct rw_state *s, struct err *e)
+int rw_pending(const struct rw_state *s, struct err *e)
 {
-	const struct fs_rw *rw = setup->rw;
+	enum hdf5_journal_state state;
+	int rc;
 
-	return (s->is_dir ? rw->zarr_pending : rw->hdf5_pending)(s->path, s->dir_fd, e);
+	if (s->is_dir)
+		return zarr_sink_pending(s->path, s->dir_fd, e);
+	rc = hdf5_journal_status(s->path, s->dir_fd, &state, e);
+	if (rc < 0)
+		return rc;
+	if (state == HDF5_JOURNAL_FOREIGN)
+		return err_set(
+			e, -ESTALE,
+			"'%s' is not the file of the interrupted commit, or was changed since: "
+			"that commit is lost",
+			s->path);
+	return state != HDF5_JOURNAL_NONE;
 }
 
 int rw_repair(const struct app *setup, const struct rw_state *state, bool *ret_done,
 	      struct err *e)
 {
-	const struct fs_rw *rw = setup->rw;
-	int rc = pending(setup, state, e);
+	int rc = rw_pending(state, e);
 
 	*ret_done = rc > 0;
 	if (rc <= 0)
@@ -36,13 +48,13 @@ int rw_repair(const struct app *setup, const struct rw_state *state, bool *ret_d
 
 		rc = fs_store(setup, state->path, &s, e);
 		if (rc == 0) {
-			rc = rw->remote_recover(s, state->dir_fd, e);
+			rc = zarr_store_recover(s, state->dir_fd, e);
 			store_close(s);
 		}
 		return rc;
 	}
-	return (state->is_dir ? rw->zarr_recover : rw->hdf5_recover)(state->path, state->dir_fd,
-								     e);
+	return (state->is_dir ? zarr_sink_recover : hdf5_journal_recover)(state->path,
+									  state->dir_fd, e);
 }
 
 /* write_recover_left_behind - open the state of a dataset that no process writes. 1: opened; 0:
@@ -64,11 +76,11 @@ static int write_recover_left_behind(const struct app *setup, const char *path,
 int fs_rw_pending(const struct app *setup, const char *path, struct err *e)
 {
 	struct rw_state s = RW_STATE_INIT;
-	int rc = setup->rw ? write_recover_left_behind(setup, path, &s, e) : 0;
+	int rc = write_recover_left_behind(setup, path, &s, e);
 
 	if (rc <= 0)
 		return rc;
-	rc = pending(setup, &s, e);
+	rc = rw_pending(&s, e);
 	if (rc == 0 && !rw_state_bare(&s))
 		rc = FS_RW_WAITS;
 	rw_state_close(&s);

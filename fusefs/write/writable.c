@@ -16,6 +16,7 @@
 #include "base/observe/log.h"
 #include "fusefs/app/remote.h"
 #include "fusefs/write/writable_int.h"
+#include "hdf5view/hdf5view.h"
 #include "mountcfg/address/address.h"
 
 /* rw - data of a writable view. It uses the view's own operations, except close. */
@@ -191,10 +192,9 @@ static int file_commit(void *arg, const struct file_rw_change *c, struct err *e)
 static int file_end(void *arg, struct err *e)
 {
 	const struct rw *rw = arg;
-	const struct fs_rw *ops = rw->setup->rw;
 
-	return rw->remote ? ops->remote_recover(rw->remote, rw->state.dir_fd, e)
-			  : ops->zarr_recover(rw->state.path, rw->state.dir_fd, e);
+	return rw->remote ? zarr_store_recover(rw->remote, rw->state.dir_fd, e)
+			  : zarr_sink_recover(rw->state.path, rw->state.dir_fd, e);
 }
 
 static unsigned tree_recoded(void *arg, const struct snapshot *now, const char *dir,
@@ -255,7 +255,7 @@ static int writable_open_file(struct rw *rw, struct snapshots *g, struct view **
 		.arg = rw,
 	};
 
-	return rw->setup->rw->file_rw(g, &opts, ret, e);
+	return nc_rw_open(g, &opts, ret, e);
 }
 
 /* open_either - its threads block all signals, which the server's own threads accept. */
@@ -347,15 +347,35 @@ int fs_rw_open(const struct app *setup, const char *path, const struct view_requ
 	return 0;
 }
 
-/* ---- -o create ---- */
+/* ---- new stores ---- */
+
+_Static_assert((int)CFG_MODE_ZARR == (int)ZARR_PURE && (int)CFG_MODE_NCZARR == (int)ZARR_NCZARR &&
+		       (int)CFG_MODE_NOXARRAY == (int)ZARR_NOXARRAY,
+	       "cfg's modes are nczarr's");
+
+struct zarr_sink_options rw_zarr_options(const struct cfg_zarr *zarr, struct store *remote,
+					 int dir_fd, const struct sink_names *names)
+{
+	return (struct zarr_sink_options){
+		.store = remote,
+		.dir_fd = dir_fd,
+		.names = names,
+		.format = zarr->zarr3 ? 3 : 2,
+		.mode = (enum zarr_mode)zarr->mode,
+		.nested = zarr->nested,
+		.v2_keys = zarr->v2_keys,
+		.consolidated = zarr->consolidated,
+		.strict_json = zarr->strict_json,
+	};
+}
 
 /* writable_create_remote - create a Zarr store at an address. */
 static int writable_create_remote(const struct app *setup, struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
 	const char *path = cfg->source, *shown = cfg->shown;
+	struct zarr_sink_options opts = rw_zarr_options(&cfg->zarr, NULL, -1, NULL);
 	struct address a;
-	struct store *s;
 	int rc = address_parse(path, &a, e);
 
 	if (rc < 0)
@@ -368,16 +388,16 @@ static int writable_create_remote(const struct app *setup, struct err *e)
 	address_release(&a);
 	if (rc < 0)
 		return rc;
-	rc = fs_store(setup, path, &s, e);
+	rc = fs_store(setup, path, &opts.store, e);
 	if (rc < 0)
 		return rc;
-	if (s->unlisted)
+	if (opts.store->unlisted)
 		rc = read_only(shown, e);
 	else if (cfg->view == CFG_VIEW_ZARR)
 		rc = other_format(shown, e);
 	else
-		rc = setup->rw->zarr_create(&cfg->zarr, s, shown, e);
-	store_close(s);
+		rc = zarr_create(shown, &opts, e);
+	store_close(opts.store);
 	return rc == -EEXIST
 		       ? err_set(e, rc, "'%s' already exists: leave out create, or use another "
 					"name",
@@ -388,6 +408,7 @@ static int writable_create_remote(const struct app *setup, struct err *e)
 int fs_rw_create(const struct app *setup, struct err *e)
 {
 	const char *path = setup->cfg->source;
+	const struct zarr_sink_options opts = rw_zarr_options(&setup->cfg->zarr, NULL, -1, NULL);
 	const enum ending ending = ending_of(path);
 	struct stat st;
 	int rc;
@@ -404,7 +425,7 @@ int fs_rw_create(const struct app *setup, struct err *e)
 			       "no ending for a netCDF-4 file",
 			       path);
 	if (ending == ENDING_TREE)
-		return setup->rw->zarr_create(&setup->cfg->zarr, NULL, path, e);
-	rc = setup->rw->hdf5_create(path, (uint64_t)setup->cfg->limits.open_timeout * 1000, e);
+		return zarr_create(path, &opts, e);
+	rc = hdf5_create(path, (uint64_t)setup->cfg->limits.open_timeout * 1000, e);
 	return rc < 0 ? err_wrap(e, rc, "'%s'", path) : rc;
 }

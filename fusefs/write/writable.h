@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* writable.h - writable mounts: the functions that main connects for them, the state directory,
- * commits, and recovery after a mount died. docs/dev/writing/commits.md.
+/* writable.h - writable mounts: the state directory, commits, and recovery after a mount died.
+ * docs/dev/writing/commits.md.
  *
  * The state directory of /d/name is /d/.name.nczarrfs, or below -o state_dir=. It exists while
  * there are pending writes. It contains a lock, so that one mount at a time writes; the stage of a
@@ -11,46 +11,10 @@
 
 #include "fusefs/app/fusefs.h"
 #include "translate/contract/file_commit.h"
+#include "nczarr/nczarr.h"
 #include "translate/diff/diff.h"
 #include "translate/stage/stage.h"
 #include "translate/tree/tree.h"
-
-
-enum fs_key { FS_KEY_OTHER, FS_KEY_DOC, FS_KEY_CHUNK };
-
-/* fs_rw - functions of other modules, without including them. */
-struct fs_rw {
-	/* of nczarr: zarr_store_open, zarr_source_key, zarr_source_layout, zarr_doc_key,
-	 * zarr_sink_*, zarr_create */
-	int (*store_source)(struct store *s, const char *name, const struct source_options *opts,
-			    struct source **ret, struct err *e);
-	enum fs_key (*source_key)(struct source *s, const char *key,
-				  bool (*emit)(void *arg, uint32_t array, uint64_t linear),
-				  void *arg);
-	void (*source_layout)(struct source *s, uint32_t array, struct plan_layout *ret);
-	bool (*doc_key)(const char *key);
-	/* remote: the remote Zarr store, with path as its name; NULL: a local one */
-	int (*zarr_sink)(const struct cfg_zarr *zarr, struct store *remote, const char *path,
-			 struct source *real, int dir_fd, const struct sink_names *names,
-			 struct sink **ret, struct err *e);
-	int (*zarr_pending)(const char *path, int dir_fd, struct err *e);
-	int (*zarr_recover)(const char *path, int dir_fd, struct err *e);
-	int (*remote_recover)(struct store *s, int dir_fd, struct err *e);
-	int (*zarr_create)(const struct cfg_zarr *zarr, struct store *remote, const char *path,
-			   struct err *e);
-	/* of hdf5view: hdf5_sink_*, hdf5_create, hdf5_journal_*, nc_rw_open, nc_view_* */
-	int (*hdf5_sink)(const char *path, struct source *real, int dir_fd, struct sink **ret,
-			 struct err *e);
-	int (*hdf5_holds)(const struct dataset *ds, struct err *e);
-	int (*hdf5_pending)(const char *path, int dir_fd, struct err *e);  /* 1, 0, -errno */
-	int (*hdf5_recover)(const char *path, int dir_fd, struct err *e);
-	int (*hdf5_create)(const char *path, uint64_t timeout_ms, struct err *e);
-	int (*file_rw)(struct snapshots *g, const struct file_rw_options *opts,
-		       struct view **ret, struct err *e);
-	uint32_t (*nc_array)(void *view, const char *path);
-	uint32_t (*nc_group)(void *view, const char *path);
-	uint32_t (*nc_dim)(void *view, const char *path);
-};
 
 /* ---- writable.c ---- */
 
@@ -81,6 +45,9 @@ int fs_rw_recover(const struct app *setup, const char *path, struct buf *lines,
  * dataset must not be read. */
 int fs_rw_repair(const struct app *setup, const char *path, bool change,
 		 struct err *e) NZ_MUST_USE;
+/* rw_zarr_options - options for new objects of a Zarr store; remote: NULL: a local one. */
+struct zarr_sink_options rw_zarr_options(const struct cfg_zarr *zarr, struct store *remote,
+					 int dir_fd, const struct sink_names *names);
 /* fs_rw_create - `-o create`: create an empty dataset at cfg->source. */
 int fs_rw_create(const struct app *setup, struct err *e) NZ_MUST_USE;
 

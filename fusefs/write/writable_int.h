@@ -67,6 +67,9 @@ int rw_left(const struct buf *left, struct err *e) NZ_MUST_USE;
 int rw_recover_rest(const struct app *setup, const char *path, bool nc,
 		    struct err *e) NZ_MUST_USE;
 
+/* rw_pending - 1 if a change of the dataset itself was interrupted; 0; -ESTALE: the file is another
+ * one by now, or an error. */
+int rw_pending(const struct rw_state *s, struct err *e) NZ_MUST_USE;
 /* rw_repair - finish or undo an interrupted change of the dataset itself: the journal of an HDF5
  * file, the manifest of a store. *ret_done: there was one. */
 int rw_repair(const struct app *setup, const struct rw_state *state, bool *ret_done,

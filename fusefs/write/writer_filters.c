@@ -197,15 +197,14 @@ static void writer_filters_split(const struct buf *text, struct buf *ret_layouts
 }
 
 /* put_layouts - append a line for each array with its own layout. */
-static void put_layouts(const struct app *setup, const struct cfg_zarr *zarr, struct source *now,
-			struct buf *out)
+static void put_layouts(const struct cfg_zarr *zarr, struct source *now, struct buf *out)
 {
 	const bool lead = zarr->zarr3 && !zarr->v2_keys;
 
 	for (uint32_t i = 0; i < now->ds.n_arrays; i++) {
 		struct plan_layout x;
 
-		setup->rw->source_layout(now, i, &x);
+		zarr_source_layout(now, i, &x);
 		if (x.nested == zarr->nested && x.lead == lead && x.rank == 0 &&
 		    zarr->shard_size == 0)
 			continue;
@@ -218,18 +217,18 @@ static void put_layouts(const struct app *setup, const struct cfg_zarr *zarr, st
 	}
 }
 
-int commit_layouts_keep(const struct app *setup, int dir_fd, struct source *now, struct err *e)
+int commit_layouts_keep(const struct cfg *cfg, int dir_fd, struct source *now, struct err *e)
 {
 	struct buf text, old, new;
 	struct cfg_zarr zarr;
-	int rc = commit_form(setup->cfg, dir_fd, &zarr, e);
+	int rc = commit_form(cfg, dir_fd, &zarr, e);
 
 	if (rc < 0)
 		return rc;
 	buf_init(&text, FILE_MAX);
 	buf_init(&old, FILE_MAX);
 	buf_init(&new, FILE_MAX);
-	put_layouts(setup, &zarr, now, &new);
+	put_layouts(&zarr, now, &new);
 	rc = writer_filters_load(dir_fd, &text, e);
 	if (rc == 0) {
 		struct buf all;

@@ -25,8 +25,6 @@ static struct {
 	struct view *view;
 } now;
 
-static struct fs_rw rw_table;
-
 const char *scene_where(const struct scene *s)
 {
 	static char where[1024];
@@ -89,9 +87,7 @@ static int configure(const struct scene *s, const char *path, const char *more, 
 	if (rc < 0)
 		return rc;
 	now.has_rules = true;
-	rw_table = fs_rw_table();
 	now.setup = (struct app){
-		.rw = &rw_table,
 		.cfg = &now.cfg,
 		.rules = &now.rules,
 		.formats = formats,

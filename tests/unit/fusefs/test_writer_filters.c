@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/os/open_beneath.h"
 #include "codecs/spec/spec.h"
 #include "fusefs/write/chunk_set.h"
 #include "fusefs/app/codec_rules_int.h"
@@ -157,28 +158,68 @@ static void test_keep(void **state)
 
 /* ---- layouts ---- */
 
-static struct plan_layout layouts[2];
+static char store[] = "/tmp/layouts.XXXXXX";
 
-static void layout_of(struct source *s, uint32_t array, struct plan_layout *ret)
+/* doc - write store/name/file. */
+static void doc(const char *name, const char *file, const char *text)
 {
-	(void)s;
-	*ret = layouts[array];
+	char path[100];
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", store, name);
+	(void)mkdir(path, 0755); /* it may exist */
+	(void)snprintf(path, sizeof(path), "%s/%s/%s", store, name, file);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
 }
 
-static void layouts_are(bool v3, const char *want)
+/* v2, v3 - write an array in that format. */
+static void v2(const char *name, char separator)
 {
-	struct ds_group root = {.name = "", .parent = DS_NONE};
-	struct ds_array arrays[] = {{.name = "a", .rank = 1}, {.name = "b", .rank = 1}};
-	struct source s = {
-		.ds = {.n_groups = 1, .groups = &root, .n_arrays = 2, .arrays = arrays}};
-	const struct fs_rw rw = {.source_layout = layout_of};
-	const struct cfg cfg = {.command = CFG_MOUNT, .zarr.zarr3 = v3};
-	const struct app setup = {.cfg = &cfg, .rw = &rw};
+	char text[400];
+
+	(void)snprintf(text, sizeof(text),
+		       "{\"zarr_format\": 2, \"shape\": [2], \"chunks\": [1], \"dtype\": "
+		       "\"<i4\", \"compressor\": null, \"filters\": null, \"fill_value\": 0, "
+		       "\"order\": \"C\", \"dimension_separator\": \"%c\"}",
+		       separator);
+	doc(name, ".zarray", text);
+}
+
+static void v3(const char *name, const char *encoding, char separator)
+{
+	char text[600];
+
+	(void)snprintf(text, sizeof(text),
+		       "{\"zarr_format\": 3, \"node_type\": \"array\", \"shape\": [2], "
+		       "\"data_type\": \"int32\", \"chunk_grid\": {\"name\": \"regular\", "
+		       "\"configuration\": {\"chunk_shape\": [1]}}, \"chunk_key_encoding\": "
+		       "{\"name\": \"%s\", \"configuration\": {\"separator\": \"%c\"}}, "
+		       "\"fill_value\": 0, \"codecs\": [{\"name\": \"bytes\", "
+		       "\"configuration\": {\"endian\": \"little\"}}]}",
+		       encoding, separator);
+	doc(name, "zarr.json", text);
+}
+
+static void layouts_are(bool is_v3, const char *want)
+{
+	static const struct source_ops *const formats[] = {&zarr_source_ops};
+	const struct source_options opts = {.cut_bytes = 1 << 20,
+					    .max_chunk_bytes = 1 << 20,
+					    .max_index_bytes = 1 << 20,
+					    .max_meta_bytes = 1 << 20};
+	const struct cfg cfg = {.command = CFG_MOUNT, .zarr.zarr3 = is_v3};
+	struct source *s = NULL;
 	struct err e = ERR_INIT;
 	char text[64] = "";
 	int fd;
 
-	assert_int_equal(commit_layouts_keep(&setup, dir, &s, &e), 0);
+	if (source_open(formats, 1, store, &opts, &s, &e) < 0)
+		fail_msg("%s", e.msg);
+	assert_int_equal(commit_layouts_keep(&cfg, dir, s, &e), 0);
+	source_close(s);
 	fd = openat(dir, COMMIT_CHAINS, O_RDONLY | O_CLOEXEC);
 	assert_true(read(fd, text, sizeof(text) - 1) >= 0);
 	(void)close(fd);
@@ -191,17 +232,27 @@ static void test_layouts(void **state)
 	struct stat a, b;
 
 	(void)state;
+	assert_non_null(mkdtemp(store));
+	doc("", ".zgroup", "{\"zarr_format\": 2}");
+	v2("a", '.');
+	v2("b", '.');
 	put_list("/v\t1,5\n@/old\t/\n/w\t1,4\n", 22);
 	layouts_are(false, "/v\t1,5\n/w\t1,4\n");
-	layouts[1].nested = true;
+	v2("b", '/');
 	layouts_are(false, "/v\t1,5\n/w\t1,4\n@/b\t/\n");
 	assert_int_equal(fstatat(dir, COMMIT_CHAINS, &a, 0), 0);
 	layouts_are(false, "/v\t1,5\n/w\t1,4\n@/b\t/\n");
 	assert_int_equal(fstatat(dir, COMMIT_CHAINS, &b, 0), 0);
 	assert_int_equal(a.st_ino, b.st_ino); /* an unchanged list is not written again */
-	layouts[0].lead = true;
+	remove_beneath(AT_FDCWD, store);
+	assert_int_equal(mkdir(store, 0755), 0);
+	doc("", "zarr.json",
+	    "{\"zarr_format\": 3, \"node_type\": \"group\", \"attributes\": {}}");
+	v3("a", "default", '.');
+	v3("b", "v2", '/');
 	layouts_are(true, "/v\t1,5\n/w\t1,4\n@/b\t/\n"); /* not nested: no default of v3 here */
 	no_list();
+	remove_beneath(AT_FDCWD, store);
 }
 
 /* ---- the view ---- */
