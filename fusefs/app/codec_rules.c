@@ -264,8 +264,7 @@ static int usable(struct arena *a, const struct codec_chain *chain, struct err *
 		struct err why = ERR_INIT;
 		int rc = codec_chain_for(a, formats[i % 2], chain, &framed, &why);
 
-		if (rc == 0)
-			rc = codec_chain_prepare(a, &framed, &arrays[i / 2], &ready, &why);
+		rc = rc ? rc : codec_chain_prepare(a, &framed, &arrays[i / 2], &ready, &why);
 		if (rc == 0)
 			return 0;
 		if (i == 0)
@@ -286,8 +285,7 @@ int fs_rules_check(const struct fs_rules *r, const struct cfg_rules *texts, stru
 			continue;
 		arena_init(&a, BYTES_MAX);
 		rc = codec_rules_known(&rule->chain, e);
-		if (rc == 0)
-			rc = usable(&a, &rule->chain, e);
+		rc = rc ? rc : usable(&a, &rule->chain, e);
 		if (rc < 0)
 			rc = err_wrap(e, rc, "-o filter=%.100s", texts->filters.v[i]);
 		arena_release(&a);

@@ -97,8 +97,7 @@ static int open_once(const struct app *setup, const struct cfg *cfg, struct sour
 
 	fs_source_options(cfg, &opts);
 	rc = fs_source(setup, cfg->source, &opts, &source, e);
-	if (rc == 0)
-		rc = fs_rechunk(setup, cfg, &opts, 1, &source, e);
+	rc = rc ? rc : fs_rechunk(setup, cfg, &opts, 1, &source, e);
 	if (rc < 0)
 		return rc;
 	want.nc = cfg->view != CFG_VIEW_ZARR;

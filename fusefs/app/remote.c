@@ -114,8 +114,7 @@ static int app_remote_parse(const struct cfg *cfg, const char *text, struct remo
 {
 	int rc = app_remote_get(&cfg->remote, ret_remote, e);
 
-	if (rc == 0)
-		rc = address_parse(text, ret_a, e);
+	rc = rc ? rc : address_parse(text, ret_a, e);
 	if (rc < 0)
 		return rc;
 	if (ret_a->kind == ADDRESS_PATH) {

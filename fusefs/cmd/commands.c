@@ -20,16 +20,14 @@
 static int run_help(const struct app *setup)
 {
 	const struct cfg *cfg = setup->cfg;
-	struct buf text;
+	auto_buf text = buf_of(1 << 16);
 
-	buf_init(&text, 1 << 16);
 	cfg_help(cfg, &text);
 	if (cfg->help != HELP_USAGE)
 		return print_text(&text);
 	buf_putc(&text, '\0');
 	if (buf_ok(&text))
 		(void)fputs((char *)text.data, stderr); /* standard error is closed */
-	buf_release(&text);
 	return EXIT_USAGE;
 }
 
@@ -51,18 +49,16 @@ static void versions(struct buf *text)
 
 static int run_version(const struct app *setup NZ_UNUSED)
 {
-	struct buf text;
+	struct buf text = buf_of(4096);
 
-	buf_init(&text, 4096);
 	versions(&text);
 	return print_text(&text);
 }
 
 static int run_filters(const struct app *setup)
 {
-	struct buf text;
+	struct buf text = buf_of((size_t)1 << 26);
 
-	buf_init(&text, (size_t)1 << 26);
 	fs_filters(setup->cfg, &text);
 	return print_text(&text);
 }

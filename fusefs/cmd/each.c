@@ -81,10 +81,9 @@ int each_source(const struct app *setup, const char *command)
 {
 	const struct cfg *cfg = setup->cfg;
 	bool interrupted = false;
-	struct buf text;
+	auto_buf text = buf_of((size_t)1 << 30);
 	int worst = 0;
 
-	buf_init(&text, (size_t)1 << 30);
 	for (size_t i = 0; i < cfg->more.n && !interrupted; i++) {
 		int status;
 
@@ -100,8 +99,6 @@ int each_source(const struct app *setup, const char *command)
 		buf_puts(&text, "]\n");
 		if (print_text(&text) != 0)
 			worst = worst > 1 ? worst : 1;
-	} else {
-		buf_release(&text);
 	}
 	return worst;
 }

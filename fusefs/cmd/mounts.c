@@ -360,13 +360,12 @@ int mounts_list(const struct app *setup)
 	struct err e = ERR_INIT;
 	struct mounted *list = NULL;
 	size_t n = 0, rows = 0;
-	struct buf text;
+	struct buf text = buf_of((size_t)1 << 26);
 
 	if (mounted_list(&list, &n, &e) < 0) {
 		log_error("%s", e.msg);
 		return 1;
 	}
-	buf_init(&text, (size_t)1 << 26);
 	if (cfg->json)
 		buf_putc(&text, '[');
 	for (size_t i = 0; i < cfg->config.n_mounts + n; i++) {

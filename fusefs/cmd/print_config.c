@@ -31,9 +31,8 @@ int config_print(const struct app *setup)
 {
 	const struct cfg *cfg = setup->cfg;
 	struct print p = {.cfg = cfg};
-	struct buf text;
+	struct buf text = buf_of((size_t)1 << 22);
 
-	buf_init(&text, (size_t)1 << 22);
 	for (size_t i = cfg->config.read.n; i-- > 0;)
 		buf_printf(&text, "; read: %s\n", cfg->config.read.v[i]);
 	if (!cfg->config.read.n)

@@ -161,12 +161,10 @@ static int cmd_status_run(const char *path, enum status_what what, const char *t
 {
 	auto_free char *dir = NULL;
 	struct err e = ERR_INIT;
-	struct buf out;
+	auto_buf out = buf_of(TOTAL_MAX + 2);
 
-	buf_init(&out, TOTAL_MAX + 2);
 	if (find_mount(path, &dir, &e) < 0 || status_fetch(dir, what, text, &out, &e) < 0) {
 		log_error("%s", e.msg);
-		buf_release(&out);
 		return 1;
 	}
 	if (out.len == 0 || out.data[out.len - 1] != '\n')

@@ -64,8 +64,7 @@ int child_query(void (*fn)(const void *arg, struct buf *answer), const void *arg
 	}
 	rc = pid < 0 ? err_sys(e, errno, "start a process") : 0;
 	(void)close(fds[1]);
-	if (rc == 0)
-		rc = child_query_read(fds[0], ms, out);
+	rc = rc ? rc : child_query_read(fds[0], ms, out);
 	(void)close(fds[0]);
 	if (pid > 0) {
 		(void)kill(pid, SIGKILL); /* it has answered, or never will */

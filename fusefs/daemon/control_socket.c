@@ -159,8 +159,7 @@ int status_socket_open(const char *path, const char *mountpoint, struct status_s
 	*k = (struct status_socket){.path = strdup(path), .fd = -1, .dir = -1};
 	k->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = k->path && k->wake >= 0 ? control_socket_open_dir(k, mountpoint, e) : err_nomem(e);
-	if (rc == 0)
-		rc = bind_it(k, e);
+	rc = rc ? rc : bind_it(k, e);
 	if (rc < 0) {
 		status_socket_close(k);
 		return rc;

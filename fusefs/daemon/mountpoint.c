@@ -248,8 +248,7 @@ static int check_all(const struct cfg *cfg, bool *ret_made, struct err *e)
 	if (rc < 0)
 		return rc;
 	rc = check_device(e);
-	if (rc == 0)
-		rc = check_helper(cfg, e);
+	rc = rc ? rc : check_helper(cfg, e);
 	return rc < 0 ? rc : check_hidden(cfg, dir, e);
 }
 

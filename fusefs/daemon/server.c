@@ -133,8 +133,7 @@ static int mount_by_mounter(struct server *s, struct err *e)
 		if (rc < 0)
 			rc = fs_explain_mount(s->setup->cfg, text, e);
 	}
-	if (rc == 0)
-		rc = take_session(s, &args, fd, e);
+	rc = rc ? rc : take_session(s, &args, fd, e);
 	fuse_opt_free_args(&args);
 	return rc;
 }
@@ -352,8 +351,7 @@ static int daemon_server_prepare(struct server *s, struct err *e)
 	if (rc)
 		return err_sys(e, rc, "block signals");
 	rc = can_be_asked(s, e);
-	if (rc == 0)
-		rc = mount_session(s, e);
+	rc = rc ? rc : mount_session(s, e);
 	if (rc == 0 && !s->fs.follows)
 		rc = epochs_watch(s->fs.live, daemon_server_forget_names, s->fs.se, e);
 	return rc == 0 ? start_signals(s, e) : rc;

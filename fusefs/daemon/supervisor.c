@@ -512,8 +512,7 @@ int run_in_child_until(const char *source, uint32_t timeout, int (*fn)(void *arg
 	struct err e = ERR_INIT;
 	int rc = start_child(&c, run_guarded, &g, -1, &e);
 
-	if (rc == 0)
-		rc = guard(&c, source, timeout, &e);
+	rc = rc ? rc : guard(&c, source, timeout, &e);
 	*ret_interrupted = e.code == -EINTR;
 	if (c.signal_fd >= 0) {
 		(void)close(c.signal_fd);

@@ -112,8 +112,7 @@ int umount_wait_ask(const struct mounted *m, struct umount_wait *ret, struct err
 	buf_init(&en.states, STATES_MAX);
 	en.dir = strdup(m->dir);
 	rc = en.dir ? status_fetch(m->dir, STATUS_ENDING, "", &answer, e) : err_nomem(e);
-	if (rc == 0)
-		rc = take_answer(&answer, &en, e);
+	rc = rc ? rc : take_answer(&answer, &en, e);
 	if (rc < 0)
 		umount_wait_free(&en);
 	else

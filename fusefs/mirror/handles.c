@@ -229,8 +229,7 @@ static int w_create(struct view *v, uint64_t dir, const char *name, size_t len, 
 	uint64_t again;
 	int rc = write_dir_again(m, &dir, &again, e);
 
-	if (rc == 0)
-		rc = create_name(m, dir, name, len, flags, mode, ret_attr, ret, e);
+	rc = rc ? rc : create_name(m, dir, name, len, flags, mode, ret_attr, ret, e);
 	if (again)
 		m->base.ops->forget(v, again, 1);
 	return rc;
@@ -333,8 +332,7 @@ static int w_fsyncdir(struct view *v, uint64_t dir, struct err *e)
 		return rc;
 	}
 	rc = real_copy(m, dir, &n, e);
-	if (rc == 0)
-		rc = slots_sync(m, n.path, e);
+	rc = rc ? rc : slots_sync(m, n.path, e);
 	if (rc < 0)
 		return rc;
 	auto_fd int fd = real_open_at(m, n.path, &name, e);

@@ -20,8 +20,7 @@ int commit_new(const struct app *setup, struct source *now, const char *store, i
 		return rc;
 	fs_source_options(setup->cfg, &opts);
 	rc = source_open(setup->formats, setup->n_formats, store, &opts, &real, e);
-	if (rc == 0)
-		rc = zarr_sink_open(store, real, &to, &job.sink, e);
+	rc = rc ? rc : zarr_sink_open(store, real, &to, &job.sink, e);
 	if (rc == 0) {
 		job.was = real; /* a root without contents */
 		rc = commit_push(setup, setup->cfg->zarr.zarr3 ? PLAN_ZARR3 : PLAN_ZARR2, &job, e);

@@ -93,8 +93,7 @@ static int make_store(const struct app *setup, struct source *now,
 		return rc;
 	store = path_in(fd, "store");
 	rc = store ? commit_new(setup, now, store, fd, e) : err_nomem(e);
-	if (rc == 0)
-		rc = source_check(now, e);
+	rc = rc ? rc : source_check(now, e);
 	if (rc == 0 && syncfs(fd) < 0)
 		rc = err_sys(e, errno, "'%s'", to->name);
 	if (rc == 0 && renameat2(fd, "store", to->fd, to->name, RENAME_NOREPLACE) < 0)
@@ -136,8 +135,7 @@ static int become_store(struct mirror *m, const struct import_new_place *from,
 	fs_source_options(setup->cfg, &opts);
 	opts.keep_going = false;
 	rc = source_open(setup->formats, setup->n_formats, path, &opts, &now, e);
-	if (rc == 0)
-		rc = make_store(setup, now, to, e);
+	rc = rc ? rc : make_store(setup, now, to, e);
 	if (rc == 0 && !remove_read(from, now))
 		log_warn("'%s' was converted to '%s', but could not be "
 			 "removed", from->name, to->name);
@@ -154,10 +152,8 @@ int new_store(struct mirror *m, const char *path, const char *to, struct err *e)
 	struct import_new_place a = {-1, NULL}, b = {-1, NULL};
 	int rc = import_new_place_of(m, path, &a, e);
 
-	if (rc == 0)
-		rc = import_new_place_of(m, to, &b, e);
-	if (rc == 0)
-		rc = become_store(m, &a, &b, e);
+	rc = rc ? rc : import_new_place_of(m, to, &b, e);
+	rc = rc ? rc : become_store(m, &a, &b, e);
 	if (a.fd >= 0)
 		(void)close(a.fd);
 	if (b.fd >= 0)

@@ -166,8 +166,7 @@ int write_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode
 	uint64_t again;
 	int rc = write_dir_again(m, &dir, &again, e);
 
-	if (rc == 0)
-		rc = names_make_dir(m, dir, name, len, mode, ret, e);
+	rc = rc ? rc : names_make_dir(m, dir, name, len, mode, ret, e);
 	if (again)
 		m->base.ops->forget(v, again, 1);
 	return rc;
@@ -497,10 +496,8 @@ int write_remove_file(struct mirror *m, uint32_t number, struct err *e)
 	struct stat st;
 	int rc = names_may(m, number, true, e), fd;
 
-	if (rc == 0)
-		rc = slot_lookup(m, number, &kind, &path, &st, e);
-	if (rc == 0)
-		rc = slot_retire(m, number, e);
+	rc = rc ? rc : slot_lookup(m, number, &kind, &path, &st, e);
+	rc = rc ? rc : slot_retire(m, number, e);
 	if (rc < 0)
 		return rc;
 	fd = real_open_at(m, path, &name, e);
@@ -537,12 +534,10 @@ int write_remove_store(struct mirror *m, uint32_t number, struct err *e)
 	struct stat st;
 	int rc = names_may(m, number, false, e), fd;
 
-	if (rc == 0)
-		rc = slot_lookup(m, number, &kind, &path, &st, e);
+	rc = rc ? rc : slot_lookup(m, number, &kind, &path, &st, e);
 	if (rc == 0 && !S_ISDIR(st.st_mode))
 		rc = err_set(e, -EPERM, "'%s' is not a directory", path);
-	if (rc == 0)
-		rc = slots_flush_below(m, path, e);
+	rc = rc ? rc : slots_flush_below(m, path, e);
 	if (rc < 0)
 		return rc;
 	fd = real_open_at(m, path, &name, e);
@@ -579,7 +574,6 @@ int write_rename_whole(struct mirror *m, uint32_t number, const struct where *di
 	    !new_wanted(m, to_dir, to, kind == NAME_TREE, other) || !same_ending(name, other))
 		return err_set(e, -EXDEV, "'%s' would not be shown as '%s'", path, to);
 	rc = names_may(m, number, false, e);
-	if (rc == 0)
-		rc = slots_flush_below(m, path, e);
+	rc = rc ? rc : slots_flush_below(m, path, e);
 	return rc ? rc : passthrough_rename(m, dir, name, to_dir, other, RENAME_NOREPLACE, e);
 }

@@ -63,10 +63,8 @@ static int slot_open_open_source(const struct mirror *m, const struct slot *s,
 		return err_nomem(e);
 	fs_source_options(cfg, &opts);
 	rc = fs_rw_repair(setup, path, true, e);
-	if (rc == 0)
-		rc = source_open(setup->formats, setup->n_formats, path, &opts, ret, e);
-	if (rc == 0)
-		rc = fs_rechunk(setup, cfg, &opts, FS_MIRROR_SHARE, ret, e);
+	rc = rc ? rc : source_open(setup->formats, setup->n_formats, path, &opts, ret, e);
+	rc = rc ? rc : fs_rechunk(setup, cfg, &opts, FS_MIRROR_SHARE, ret, e);
 	if (rc) {
 		*ret = NULL;
 		return rc;

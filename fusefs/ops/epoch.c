@@ -204,8 +204,7 @@ static int open_epoch(struct epochs *l, struct epoch **ret, struct err *e)
 	if (!ep)
 		return err_nomem(e);
 	rc = next_number(l, &ep->number, e);
-	if (rc == 0)
-		rc = l->open(l->open_arg, &ep->source, &ep->view, e);
+	rc = rc ? rc : l->open(l->open_arg, &ep->source, &ep->view, e);
 	if (rc < 0) {
 		free(ep);
 		return rc;

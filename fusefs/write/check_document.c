@@ -207,14 +207,13 @@ static int same_chain(const struct few *f, const struct ds_array *a, struct err 
 	struct codec_chain back = {0};
 	struct codec_array as;
 	struct arena arena;
-	struct buf text;
+	auto_buf text = buf_of(1 << 16);
 	bool same;
 	int rc = 0;
 
 	if (a->chain.n == 0 || a->rank == 0 || dt_is_vlen(&a->type))
 		return 0;
 	arena_init(&arena, 1 << 16);
-	buf_init(&text, 1 << 16);
 	codec_spec_print(&a->chain, &text);
 	plan_elements(a, &as);
 	same = buf_ok(&text) &&
@@ -224,7 +223,6 @@ static int same_chain(const struct few *f, const struct ds_array *a, struct err 
 		rc = err_nomem(e);
 	else if (!same)
 		rc = no_equivalent(f, &a->chain, e);
-	buf_release(&text);
 	arena_release(&arena);
 	return rc;
 }
@@ -241,8 +239,7 @@ static int check_source(const struct document_check *c, struct source *s, struct
 				     ds->arrays[i].unreadable);
 		else
 			rc = same_files(c, s, e);
-		if (rc == 0)
-			rc = same_chain(f, &ds->arrays[i], e);
+		rc = rc ? rc : same_chain(f, &ds->arrays[i], e);
 	}
 	return rc ? rc : hdf5_sink_holds(ds, e);
 }
@@ -333,19 +330,17 @@ static int check_document_same_format(struct document_check *c, struct err *e)
 static int check_document_find_array(struct document_check *c, struct err *e)
 {
 	struct few *f = &c->few;
-	struct buf key;
+	auto_buf key = buf_of(STORE_KEY_MAX + sizeof(ARRAY_DOC));
 	int rc;
 
 	if (strcmp(f->name, ".zattrs") != 0)
 		return 0;
-	buf_init(&key, STORE_KEY_MAX + sizeof(ARRAY_DOC));
 	buf_put(&key, f->key, (size_t)(f->name - f->key));
 	buf_puts(&key, ARRAY_DOC);
 	buf_putc(&key, '\0');
 	rc = buf_ok(&key) && !check_document_changes(c, (const char *)key.data)
 		     ? store_get(c->change->tree, (const char *)key.data, &f->array, NULL, e)
 		     : -ENOENT;
-	buf_release(&key);
 	f->own_group = rc != 0;
 	if (rc)
 		buf_clear(&f->array);
@@ -391,10 +386,8 @@ static int check_document(struct document_check *c, struct err *e)
 	struct source *s = NULL;
 	int rc = check_document_same_format(c, e);
 
-	if (rc == 0)
-		rc = c->change->content(c->change, &c->few.doc, e);
-	if (rc == 0)
-		rc = check_document_find_array(c, e);
+	rc = rc ? rc : c->change->content(c->change, &c->few.doc, e);
+	rc = rc ? rc : check_document_find_array(c, e);
 	if (rc == 0 && c->few.array.len) {
 		rc = open_doc_store(c, &s, e);
 		rc = rc ? rc : check_with_array(s, e);
@@ -404,14 +397,12 @@ static int check_document(struct document_check *c, struct err *e)
 		c->few.own_group = true;
 		rc = rc == -EOPNOTSUPP ? 0 : rc;
 	}
-	if (rc == 0)
-		rc = open_doc_store(c, &s, e);
+	rc = rc ? rc : open_doc_store(c, &s, e);
 	if (rc == 0 && c->few.key == c->few.name && s->ds.n_arrays > 0)
 		rc = err_set(e, -EOPNOTSUPP,
 			     "the root of a netCDF-4 file is a group: write the array below a "
 			     "name, such as 'data'");
-	if (rc == 0)
-		rc = check_source(c, s, e);
+	rc = rc ? rc : check_source(c, s, e);
 	source_close(s);
 	return rc;
 }
@@ -465,7 +456,8 @@ static bool same_bytes(struct source *s, struct source *r)
 {
 	const struct ds_array *a = s->ds.arrays, *b = r->ds.arrays;
 	struct plan_layout x, y;
-	struct buf p, q;
+	auto_buf p = buf_of(1 << 16);
+	auto_buf q = buf_of(1 << 16);
 	bool same;
 
 	if (s->ds.n_arrays != 1 || r->ds.n_arrays != 1 || a->rank != b->rank ||
@@ -477,16 +469,12 @@ static bool same_bytes(struct source *s, struct source *r)
 			return false;
 	zarr_source_layout(s, 0, &x);
 	zarr_source_layout(r, 0, &y); /* the chunk keys may differ */
-	buf_init(&p, 1 << 16);
-	buf_init(&q, 1 << 16);
 	codec_spec_print(&a->chain, &p);
 	codec_spec_print(&b->chain, &q);
 	same = buf_ok(&p) && buf_ok(&q) && p.len == q.len &&
 	       (p.len == 0 || memcmp(p.data, q.data, p.len) == 0) &&
 	       x.rank == y.rank &&
 	       (x.rank == 0 || memcmp(x.shard, y.shard, x.rank * sizeof(*x.shard)) == 0);
-	buf_release(&p);
-	buf_release(&q);
 	return same;
 }
 
@@ -507,10 +495,9 @@ static bool check_document_passes(const struct snapshot *g, const char *dir, boo
 {
 	const struct dataset *ds = &g->source->ds;
 	const char *name = store_key_name(dir);
-	struct buf b;
+	auto_buf b = buf_of(STORE_KEY_MAX + 2);
 	bool passes = true;
 
-	buf_init(&b, STORE_KEY_MAX + 2);
 	for (uint32_t i = 0; i < ds->n_arrays; i++) {
 		if (strcmp(ds->arrays[i].name, name) != 0)
 			continue;
@@ -521,7 +508,6 @@ static bool check_document_passes(const struct snapshot *g, const char *dir, boo
 			passes = g->view->ops->plan(g->view, i)->kind != PLAN_ENCODE &&
 				 !sharded;
 	}
-	buf_release(&b);
 	return passes;
 }
 

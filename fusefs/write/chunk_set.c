@@ -144,10 +144,9 @@ void commit_paths_sort(struct commit_paths *p)
 
 int commit_paths_of(struct commit_paths *p, const struct dataset *ds)
 {
-	struct buf b;
+	auto_buf b = buf_of(PATH_BYTES);
 	int rc = 0;
 
-	buf_init(&b, PATH_BYTES);
 	for (uint64_t i = 0; i < (uint64_t)ds->n_groups + ds->n_arrays && rc == 0; i++) {
 		const bool group = i < ds->n_groups;
 		const uint32_t array = group ? DS_NONE : (uint32_t)(i - ds->n_groups);
@@ -160,7 +159,6 @@ int commit_paths_of(struct commit_paths *p, const struct dataset *ds)
 		buf_putc(&b, '\0');
 		rc = buf_ok(&b) ? commit_paths_add(p, (const char *)b.data + 1, array) : -ENOMEM;
 	}
-	buf_release(&b);
 	commit_paths_sort(p);
 	return rc;
 }

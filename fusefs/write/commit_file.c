@@ -40,17 +40,12 @@ static int commit_file_open_one(const struct app *setup, const char *path, struc
 static bool strings_differ(struct commit_file_file *f, uint32_t array, uint32_t was_array,
 			   uint64_t linear, uint64_t old)
 {
-	struct buf a, b;
-	bool same;
+	auto_buf a = buf_of(TEXT_BYTES);
+	auto_buf b = buf_of(TEXT_BYTES);
 
-	buf_init(&a, TEXT_BYTES);
-	buf_init(&b, TEXT_BYTES);
-	same = source_read_vlen(f->now, array, linear, &a, NULL) == 0 &&
-	       source_read_vlen(f->was, was_array, old, &b, NULL) == 0 && a.len == b.len &&
-	       (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
-	buf_release(&a);
-	buf_release(&b);
-	return !same;
+	return source_read_vlen(f->now, array, linear, &a, NULL) < 0 ||
+	       source_read_vlen(f->was, was_array, old, &b, NULL) < 0 || a.len != b.len ||
+	       (a.len > 0 && memcmp(a.data, b.data, a.len) != 0);
 }
 
 static bool refs_same(const struct chunk_ref *a, const struct chunk_ref *b)
@@ -75,17 +70,15 @@ static int commit_file_ready(void *arg, uint32_t array, uint64_t linear, struct 
 /* real_array - the array of the store for an array of the file. */
 static uint32_t real_array(struct commit_file_file *f, const struct dataset *ds, uint32_t array)
 {
-	struct buf b;
+	auto_buf b = buf_of((size_t)1 << 20);
 	uint32_t ret = DS_NONE;
 
-	buf_init(&b, (size_t)1 << 20);
 	ds_array_path(ds, array, &b);
 	buf_putc(&b, '\0');
 	if (buf_ok(&b))
 		ret = nc_view_array(f->c->view, (const char *)b.data);
 	else
 		f->failed = true;
-	buf_release(&b);
 	return ret;
 }
 
@@ -341,8 +334,7 @@ int commit_file(const struct app *setup, const char *path, struct store *remote,
 	source_hold(f.now, true); /* it is filled during reads */
 	if (c->was)
 		rc = commit_file_open_one(setup, c->was, &f.was, e);
-	if (rc == 0)
-		rc = push_file(&f, path, remote, dir_fd, e);
+	rc = rc ? rc : push_file(&f, path, remote, dir_fd, e);
 	if (rc < 0 && !older)
 		rc = end_begun(path, remote != NULL, dir_fd, rc, e);
 	source_close(f.now);

@@ -105,10 +105,9 @@ static void commit_process_run(const struct child_self *self)
 	struct source_model model = job->model;
 	struct err e = ERR_INIT;
 	int sock = self->sock, rc;
-	struct buf left;
+	auto_buf left = buf_of(LEFT_MAX);
 
 	child_alone();
-	buf_init(&left, LEFT_MAX);
 	model.fd = self->fds[FD_MODEL];
 	rc = commit_process_confine(job, self->fds[FD_STATE], &e);
 	if (rc == 0)
@@ -119,7 +118,6 @@ static void commit_process_run(const struct child_self *self)
 		child_say(sock, rc, e.msg, strlen(e.msg));
 	else
 		child_say(sock, 0, left.data, left.len);
-	buf_release(&left);
 }
 
 static const struct child_kind kind = {

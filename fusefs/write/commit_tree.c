@@ -91,12 +91,9 @@ static int open_trees(struct commit_tree_tree *t, int dir_fd, bool all, struct e
 
 	fs_source_options(setup->cfg, &opts);
 	opts.keep_going = false; /* an array that is left out would be removed from the file */
-	if (rc == 0)
-		rc = stage_store(t->stage, t->generation, t->base, &t->over, e);
-	if (rc == 0)
-		rc = zarr_store_open(t->base, "the file", &opts, &t->was, e);
-	if (rc == 0)
-		rc = zarr_store_open(t->over, "pending writes", &opts, &t->now, e);
+	rc = rc ? rc : stage_store(t->stage, t->generation, t->base, &t->over, e);
+	rc = rc ? rc : zarr_store_open(t->base, "the file", &opts, &t->was, e);
+	rc = rc ? rc : zarr_store_open(t->over, "pending writes", &opts, &t->now, e);
 	if (rc == 0 && !all)
 		rc = leave_strings(t, &opts, e);
 	if (rc == 0 && commit_paths_of(&t->paths, &t->now->ds) < 0)
@@ -291,8 +288,7 @@ static int commit_tree_gate(void *arg, struct err *e)
 	struct commit_tree_tree *t = arg;
 	int rc = commit_chains_keep(t->dir_fd, &t->chains, e);
 
-	if (rc == 0)
-		rc = commit_layouts_keep(t->setup->cfg, t->dir_fd, t->now, e);
+	rc = rc ? rc : commit_layouts_keep(t->setup->cfg, t->dir_fd, t->now, e);
 	if (rc < 0)
 		return rc;
 	t->kept = true;
@@ -314,8 +310,7 @@ static int push_tree(struct commit_tree_tree *t, const char *path, int dir_fd, s
 	};
 	int rc = hdf5_sink_open(path, t->source, dir_fd, &job.sink, e);
 
-	if (rc == 0)
-		rc = commit_push(setup, PLAN_HDF5, &job, e);
+	rc = rc ? rc : commit_push(setup, PLAN_HDF5, &job, e);
 	if (rc == 0 && !t->kept) /* metadata may differ in the layout alone */
 		rc = commit_layouts_keep(setup->cfg, dir_fd, t->now, e);
 	return rc;
@@ -400,15 +395,13 @@ int commit_tree(const struct app *setup, const char *path, const struct source_m
 	buf_init(&t.chains, CHAINS_BYTES);
 	rc = commit_tree_open_file(&t, path, model, dir_fd, e);
 
-	if (rc == 0)
-		rc = open_trees(&t, dir_fd, all, e);
+	rc = rc ? rc : open_trees(&t, dir_fd, all, e);
 	if (rc == 0) {
 		if (stage_each(t.stage, generation, commit_tree_look, &t) < 0)
 			t.failed = true;
 		rc = t.failed ? err_nomem(e) : commit_chunks_sort(&t.changed, e);
 	}
-	if (rc == 0)
-		rc = push_tree(&t, path, dir_fd, e);
+	rc = rc ? rc : push_tree(&t, path, dir_fd, e);
 	if (rc == 0)
 		say_longer(&t);
 	if (rc == 0 && t.n_refused > 0 && stage_each(t.stage, generation, look_refused, &t) < 0)

@@ -41,10 +41,9 @@ int commit_deferred(const struct dataset *was, const struct dataset *now,
 		    struct commit_paths *ret)
 {
 	struct commit_paths old = {.n = 0};
-	struct buf b;
+	auto_buf b = buf_of(PATH_BYTES);
 	int rc = 0;
 
-	buf_init(&b, PATH_BYTES);
 	for (uint32_t i = 0; i < now->n_arrays && rc == 0; i++) {
 		const char *path;
 
@@ -60,7 +59,6 @@ int commit_deferred(const struct dataset *was, const struct dataset *now,
 	}
 	commit_paths_sort(ret);
 	commit_paths_release(&old);
-	buf_release(&b);
 	return rc;
 }
 

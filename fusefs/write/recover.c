@@ -223,10 +223,9 @@ struct recovering {
 static void in_json(const char *path, int rc, const struct err *e, struct buf *lines)
 {
 	auto_free char *shown = fs_shown(path);
-	struct buf out;
+	auto_buf out = buf_of(lines->max);
 	size_t n;
 
-	buf_init(&out, lines->max);
 	buf_putc(&out, '{');
 	str_put_member(&out, "source", shown ? shown : "");
 	buf_printf(&out, ", \"recovered\": %s, \"done\": [", rc < 0 ? "false" : "true");
@@ -246,7 +245,6 @@ static void in_json(const char *path, int rc, const struct err *e, struct buf *l
 		buf_put(lines, out.data, out.len);
 	else
 		buf_fail(lines, &out);
-	buf_release(&out);
 }
 
 /* recover_one - runs in a process of its own. */
@@ -254,20 +252,17 @@ static int recover_one(void *arg)
 {
 	const struct recovering *r = arg;
 	struct err e = ERR_INIT;
-	struct buf lines;
+	auto_buf lines = buf_of(1 << 20);
 	bool printed;
 	int rc;
 
 	fs_rw_prepare(r->setup);
 	rc = r->setup->prepare ? r->setup->prepare(&e) : 0;
-	buf_init(&lines, 1 << 20);
-	if (rc == 0)
-		rc = fs_rw_recover(r->setup, r->path, &lines, &e);
+	rc = rc ? rc : fs_rw_recover(r->setup, r->path, &lines, &e);
 	if (r->setup->cfg->json)
 		in_json(r->path, rc, &e, &lines);
 	*r->said = lines.len > 0;
 	printed = !lines.len || print_part(&lines);
-	buf_release(&lines);
 	if (rc < 0 && !log_said_last(e.msg))
 		log_error("%s", e.msg);
 	return rc < 0 || !printed;

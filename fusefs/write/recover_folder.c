@@ -144,10 +144,9 @@ int rw_recover_dir(const struct app *setup, const char *path, rw_recover_fn *one
 	struct recover_walk w = {.setup = setup, .one = one};
 	auto_free char *shown = fs_shown(path);
 	const char *name = shown ? shown : "";
-	struct buf out;
+	struct buf out = buf_of(1 << 16);
 	bool good;
 
-	buf_init(&out, 1 << 16);
 	if (setup->cfg->json) {
 		buf_putc(&out, '{');
 		str_put_member(&out, "source", name);

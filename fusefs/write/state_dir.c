@@ -302,14 +302,12 @@ int rw_state_open(const struct cfg *cfg, const char *path, bool make, struct rw_
 				    : err_set(e, -EBUSY, "'%s' is created and removed by "
 							 "another program at the same "
 							 "time", s.dir);
-		if (rc == 0)
-			rc = try_lock(&s, e);
+		rc = rc ? rc : try_lock(&s, e);
 		rc = rc > 0 ? 0 : rc;
 	}
 	if (rc == 0 && s.is_dir && !s.remote)
 		rc = same_filesystem(&s, &st, e);
-	if (rc == 0)
-		rc = state_dir_remember(&s, e);
+	rc = rc ? rc : state_dir_remember(&s, e);
 	if (rc < 0) {
 		rw_state_close(&s);
 		return rc;

@@ -147,8 +147,7 @@ static int open_snapshot(void *arg, struct source **ret_source, struct view **re
 	*ret_source = NULL;
 	fs_source_options(setup->cfg, &opts);
 	rc = writable_settle(rw, e);
-	if (rc == 0)
-		rc = fs_source(setup, rw->state.path, &opts, &source, e);
+	rc = rc ? rc : fs_source(setup, rw->state.path, &opts, &source, e);
 	if (rc < 0)
 		return rc;
 	rc = writable_allowed(rw, source, e);
@@ -309,10 +308,8 @@ static int writable_prepare(struct rw *rw, const char *path, struct err *e)
 	bool done = false;
 	int rc = rw_state_open(rw->setup->cfg, path, true, &rw->state, e);
 
-	if (rc == 0)
-		rc = permitted(rw, e);
-	if (rc == 0)
-		rc = rw_repair(rw->setup, &rw->state, &done, e);
+	rc = rc ? rc : permitted(rw, e);
+	rc = rc ? rc : rw_repair(rw->setup, &rw->state, &done, e);
 	if (rc == 0 && done)
 		log_warn("'%s': an interrupted commit was completed or undone",
 			 rw->state.shown);
@@ -337,8 +334,7 @@ int fs_rw_open(const struct app *setup, const char *path, const struct view_requ
 	rw->want.name = rw->name;
 	rw->want.writable = true;
 	rc = writable_prepare(rw, path, e);
-	if (rc == 0)
-		rc = open_view(rw, ret, e);
+	rc = rc ? rc : open_view(rw, ret, e);
 	if (rc < 0) {
 		rw_free(rw);
 		return rc;

@@ -55,8 +55,7 @@ static int writer_filters_store(int dir_fd, const struct buf *text, struct err *
 	if (fd < 0)
 		return err_sys(e, errno, "'" TMP "'");
 	rc = text->len ? io_pwrite(fd, text->data, text->len, 0, e) : 0;
-	if (rc == 0)
-		rc = io_sync(fd, true, e);
+	rc = rc ? rc : io_sync(fd, true, e);
 	(void)close(fd);
 	if (rc == 0 && renameat(dir_fd, TMP, dir_fd, COMMIT_CHAINS) < 0)
 		rc = err_sys(e, errno, "'" COMMIT_CHAINS "'");
@@ -90,12 +89,11 @@ int commit_chains_note(struct buf *list, const struct dataset *ds, uint32_t arra
 		       const struct codec_chain *stored, bool named)
 {
 	const struct ds_array *a = &ds->arrays[array];
-	struct buf asked, has;
+	auto_buf asked = buf_of(FILE_MAX);
+	auto_buf has = buf_of(FILE_MAX);
 
 	if (a->rank == 0 || dt_is_vlen(&a->type))
 		return 0;
-	buf_init(&asked, FILE_MAX);
-	buf_init(&has, FILE_MAX);
 	codec_spec_print(&a->chain, &asked);
 	codec_spec_print(stored, &has);
 	ds_array_path(ds, array, list);
@@ -109,26 +107,21 @@ int commit_chains_note(struct buf *list, const struct dataset *ds, uint32_t arra
 	}
 	buf_putc(list, '\n');
 	list->failed |= !buf_ok(&asked) || !buf_ok(&has);
-	buf_release(&asked);
-	buf_release(&has);
 	return buf_ok(list) ? 0 : -ENOMEM;
 }
 
 int commit_chains_keep(int dir_fd, const struct buf *more, struct err *e)
 {
-	struct buf text;
+	auto_buf text = buf_of(FILE_MAX);
 	int rc;
 
 	if (more->len == 0)
 		return 0;
-	buf_init(&text, FILE_MAX);
 	rc = writer_filters_load(dir_fd, &text, e);
 	buf_put(&text, more->data, more->len);
 	if (rc == 0 && !buf_ok(&text))
 		rc = err_nomem(e);
-	if (rc == 0)
-		rc = writer_filters_store(dir_fd, &text, e);
-	buf_release(&text);
+	rc = rc ? rc : writer_filters_store(dir_fd, &text, e);
 	return rc;
 }
 
@@ -138,14 +131,10 @@ int commit_chains_keep(int dir_fd, const struct buf *more, struct err *e)
 
 int commit_form_note(int dir_fd, int zarr_format, struct err *e)
 {
-	struct buf more;
-	int rc;
+	auto_buf more = buf_of(256);
 
-	buf_init(&more, 256);
 	buf_printf(&more, FORMAT "\t%d\n", zarr_format);
-	rc = commit_chains_keep(dir_fd, &more, e);
-	buf_release(&more);
-	return rc;
+	return commit_chains_keep(dir_fd, &more, e);
 }
 
 /* set_format - set the format, and the defaults that depend on it. */
@@ -219,15 +208,14 @@ static void put_layouts(const struct cfg_zarr *zarr, struct source *now, struct 
 
 int commit_layouts_keep(const struct cfg *cfg, int dir_fd, struct source *now, struct err *e)
 {
-	struct buf text, old, new;
+	auto_buf text = buf_of(FILE_MAX);
+	auto_buf old = buf_of(FILE_MAX);
+	auto_buf new = buf_of(FILE_MAX);
 	struct cfg_zarr zarr;
 	int rc = commit_form(cfg, dir_fd, &zarr, e);
 
 	if (rc < 0)
 		return rc;
-	buf_init(&text, FILE_MAX);
-	buf_init(&old, FILE_MAX);
-	buf_init(&new, FILE_MAX);
 	put_layouts(&zarr, now, &new);
 	rc = writer_filters_load(dir_fd, &text, e);
 	if (rc == 0) {
@@ -243,9 +231,6 @@ int commit_layouts_keep(const struct cfg *cfg, int dir_fd, struct source *now, s
 			rc = writer_filters_store(dir_fd, &all, e);
 		buf_release(&all);
 	}
-	buf_release(&text);
-	buf_release(&old);
-	buf_release(&new);
 	return rc;
 }
 
@@ -366,34 +351,27 @@ int commit_tree_view(const struct app *setup, struct source *s, const struct vie
 	struct view_request with = *want;
 	struct chained *c;
 	struct cfg cfg = *setup->cfg;
-	struct buf text;
+	auto_buf text = buf_of(FILE_MAX + 1);
 	uint32_t lines = 0;
 	int rc = commit_form(setup->cfg, dir_fd, &cfg.zarr, e);
 
 	if (rc < 0)
 		return rc;
-	buf_init(&text, FILE_MAX + 1);
 	rc = writer_filters_load(dir_fd, &text, e);
 	for (size_t i = 0; rc == 0 && i < text.len; i++)
 		lines += text.data[i] == '\n';
 	buf_putc(&text, '\0');
-	if (rc < 0 || lines == 0 || !buf_ok(&text)) {
-		buf_release(&text);
+	if (rc < 0 || lines == 0 || !buf_ok(&text))
 		return rc ? rc : setup->view_open(s, &cfg, want, ret, e);
-	}
 	c = alloc_array(1, sizeof(*c));
-	if (!c) {
-		buf_release(&text);
+	if (!c)
 		return err_nomem(e);
-	}
 	arena_init(&c->rules.arena, RULES_BYTES);
 	if (want->rules)
 		c->rules.quants = want->rules->quants;
 	rc = add_rules(c, want->rules, (char *)text.data, lines, e);
-	buf_release(&text);
 	with.rules = &c->rules;
-	if (rc == 0)
-		rc = setup->view_open(s, &cfg, &with, ret, e);
+	rc = rc ? rc : setup->view_open(s, &cfg, &with, ret, e);
 	if (rc < 0) {
 		chained_free(c);
 		return rc;

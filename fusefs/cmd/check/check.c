@@ -127,14 +127,10 @@ static int check_prepare(struct check_run_s *r, struct err *rest, struct err *e)
 
 	rc = rc < 0 ? rc : 0; /* the dataset does not exist any more: opening it reports that */
 	/* before threads start: the process that forks others */
-	if (rc == 0)
-		rc = app_prepare(setup, e);
-	if (rc == 0)
-		rc = look_for_rest(r, e);
-	if (rc == 0)
-		rc = check_open_source(r, rest, e);
-	if (rc == 0)
-		rc = open_chunks(&r->c, e);
+	rc = rc ? rc : app_prepare(setup, e);
+	rc = rc ? rc : look_for_rest(r, e);
+	rc = rc ? rc : check_open_source(r, rest, e);
+	rc = rc ? rc : open_chunks(&r->c, e);
 	if (rc == 0)
 		r->c.n_workers = workers_threads(&setup->cfg->limits, r->c.source->remote);
 	return rc;
@@ -256,8 +252,7 @@ static int all(struct check_run_s *r, struct err *e)
 
 	if (cfg->check.resume) {
 		rc = source_fingerprint(r->setup, r->c.source, &r->same, e);
-		if (rc == 0)
-			rc = check_state_load(&r->c, cfg->check.resume, r->same, e);
+		rc = rc ? rc : check_state_load(&r->c, cfg->check.resume, r->same, e);
 		r->resumed = rc > 0;
 		if (rc > 0)
 			check_skip(&r->c);
@@ -281,9 +276,8 @@ static int all(struct check_run_s *r, struct err *e)
 
 static bool check_print_report(struct check_run_s *r, bool done)
 {
-	struct buf out;
+	struct buf out = buf_of(REPORT_MAX);
 
-	buf_init(&out, REPORT_MAX);
 	check_report(&r->c, done, r->resumed, &out);
 	return print_text(&out) == 0;
 }

@@ -173,8 +173,7 @@ int check_dir(const struct app *setup)
 	struct err e = ERR_INIT;
 	int rc = make_state(setup->cfg->check.resume, &e), status = CHECK_FAILED;
 
-	if (rc == 0)
-		rc = dataset_list_find(setup, setup->cfg->source, NULL, NULL, &f.list, &e);
+	rc = rc ? rc : dataset_list_find(setup, setup->cfg->source, NULL, NULL, &f.list, &e);
 	if (rc == 0 && f.list.n == 0 && !f.list.missed)
 		rc = err_set(&e, -ENOENT, "'%s': no datasets found in this directory",
 			     setup->cfg->shown);

@@ -163,21 +163,16 @@ static int convert_prepare(struct convert_run *r, struct err *e)
 			"'%s' is a directory, not a dataset: convert the datasets in it one by "
 			"one (nczarrfs info lists them)",
 			cfg->shown);
-	if (rc == 0)
-		rc = convert_dest_check(r->setup, e);
+	rc = rc ? rc : convert_dest_check(r->setup, e);
 	/* before threads start: the process that forks others */
-	if (rc == 0)
-		rc = app_prepare(r->setup, e);
+	rc = rc ? rc : app_prepare(r->setup, e);
 	if (rc == 0)
 		rc = open_out(c, e); /* errors of the destination come before any data is read */
-	if (rc == 0)
-		rc = fs_open_quietly(r->setup, &c->source, &c->view, e);
+	rc = rc ? rc : fs_open_quietly(r->setup, &c->source, &c->view, e);
 	if (rc == 0)
 		fs_rules_warn(r->setup->rules, cfg, &c->source->ds, NULL);
-	if (rc == 0)
-		rc = convert_dest_unread(cfg, e);
-	if (rc == 0)
-		rc = keep_compressed(r, e);
+	rc = rc ? rc : convert_dest_unread(cfg, e);
+	rc = rc ? rc : keep_compressed(r, e);
 	if (rc < 0)
 		return rc;
 	print_notes(c->source->ds.notes, c->source->ds.n_notes);
@@ -248,8 +243,7 @@ static int convert_do_copy(struct convert_run *r, struct err *e)
 	if (rc == -ESTALE)
 		rc = err_set(e, -ESTALE, "'%s' changed while it was read: run the command again",
 			     c->setup->cfg->shown);
-	if (rc == 0)
-		rc = convert_dest_unread(c->setup->cfg, e);
+	rc = rc ? rc : convert_dest_unread(c->setup->cfg, e);
 	if (rc == 0 && c->out->ops->finish)
 		rc = c->out->ops->finish(c->out, e);
 	return rc;
@@ -261,9 +255,8 @@ static int convert_print_report(const struct convert_run *r)
 	const struct cfg *cfg = r->setup->cfg;
 	auto_free char *shown = fs_shown(cfg->out); /* an address may contain secrets */
 	const char *to = shown ? shown : "the copy";
-	struct buf out;
+	struct buf out = buf_of(1 << 20);
 
-	buf_init(&out, 1 << 20);
 	if (cfg->json) {
 		buf_putc(&out, '{');
 		str_put_member(&out, "source", cfg->shown);
@@ -294,8 +287,7 @@ static int convert(void *arg)
 	c->setup = r->setup;
 	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail without attributes */
 	rc = convert_prepare(r, &e);
-	if (rc == 0)
-		rc = convert_do_copy(r, &e);
+	rc = rc ? rc : convert_do_copy(r, &e);
 	keep = rc < 0 && c->source && c->same && (c->taken > 0 || c->skip > 0) &&
 	       worth_keeping(rc);
 	if (rc < 0)

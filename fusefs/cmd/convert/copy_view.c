@@ -64,8 +64,7 @@ int convert_read(struct convert *c, uint64_t id, uint64_t off, uint8_t *out, siz
 	struct span span;
 	int rc = v->ops->read(v, id, off, len, out, &span, e);
 
-	if (rc == 0)
-		rc = span_fetch(&span, out, len, ret, e);
+	rc = rc ? rc : span_fetch(&span, out, len, ret, e);
 	/* bytes of a file that changed are not usable */
 	return rc ? rc : source_check(c->source, e);
 }
@@ -205,8 +204,7 @@ static int next_part(struct convert *c, struct convert_unit *ret, struct err *e)
 
 	if (!w->whole.path) {
 		rc = next_file(c, &w->whole, e);
-		if (rc == 0)
-			rc = c->view->ops->getattr(c->view, w->whole.id, &attr, e);
+		rc = rc ? rc : c->view->ops->getattr(c->view, w->whole.id, &attr, e);
 		if (rc == 0 && attr.unknown) /* reading it gives the error */
 			rc = convert_read(c, w->whole.id, 0, (uint8_t[1]){0}, 1, &(size_t){0},
 					  e);

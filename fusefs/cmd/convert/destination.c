@@ -254,8 +254,7 @@ int convert_place_open(const char *path, bool force, struct convert_place *ret, 
 		p.state = str_printf(".%s.nczarrfs-copy.state", p.name);
 		rc = p.tmp && p.state ? 0 : err_nomem(e);
 	}
-	if (rc == 0)
-		rc = take_lock(&p, path, e);
+	rc = rc ? rc : take_lock(&p, path, e);
 	if (rc < 0)
 		convert_place_close(&p, true);
 	else

@@ -87,8 +87,7 @@ static int to_s3_spill(struct convert *c, const struct convert_unit *u, uint8_t 
 		off += n;
 		if (n < CONVERT_PIECE)
 			break;
-		if (rc == 0)
-			rc = convert_read(c, u->id, off, room, CONVERT_PIECE, &n, e);
+		rc = rc ? rc : convert_read(c, u->id, off, room, CONVERT_PIECE, &n, e);
 	} while (rc == 0 && n > 0);
 	*ret = off;
 	*ret_fd = fd;
@@ -107,8 +106,7 @@ static int remote_write(struct convert_out *o, struct convert *c, const struct c
 		what.data = NULL;
 		rc = to_s3_spill(c, u, room, &what.fd, &what.len, e);
 	}
-	if (rc == 0)
-		rc = store_put(to_s3_of(o)->store, u->path, &what, NULL, e);
+	rc = rc ? rc : store_put(to_s3_of(o)->store, u->path, &what, NULL, e);
 	if (what.fd >= 0)
 		(void)close(what.fd);
 	*ret = rc == 0 ? what.len : 0;

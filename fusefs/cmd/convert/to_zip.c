@@ -176,8 +176,7 @@ static int zip_write(struct convert_out *o, struct convert *c, const struct conv
 	room_hold(&z->room, attr.size);
 	data = malloc(attr.size ? (size_t)attr.size : 1);
 	rc = data ? to_zip_read_all(c, u, data, attr.size, e) : err_nomem(e);
-	if (rc == 0)
-		rc = write_entry(z, u->path, data, attr.size, e);
+	rc = rc ? rc : write_entry(z, u->path, data, attr.size, e);
 	free(data);
 	room_give(&z->room, attr.size);
 	*ret = rc == 0 ? attr.size : 0;
@@ -265,8 +264,7 @@ static int zip_finish(struct convert_out *o, struct err *e)
 		to_zip_entry(&z->v[i], &dir);
 	the_end(z->n, z->end, dir.len, &dir);
 	rc = buf_ok(&dir) ? io_pwrite(z->fd, dir.data, dir.len, z->end, e) : err_nomem(e);
-	if (rc == 0)
-		rc = io_sync(z->fd, true, e);
+	rc = rc ? rc : io_sync(z->fd, true, e);
 	return rc ? rc : convert_place_appear(&z->place, e);
 }
 

@@ -99,8 +99,7 @@ static int open_dataset(struct refs_dir *d, const char *path, struct source **re
 	fs_source_options(setup->cfg, &opts);
 	opts.processes = &d->processes;
 	rc = open_source(d, path, &opts, ret_source, e);
-	if (rc == 0)
-		rc = fs_rechunk(setup, setup->cfg, &opts, FS_MIRROR_SHARE, ret_source, e);
+	rc = rc ? rc : fs_rechunk(setup, setup->cfg, &opts, FS_MIRROR_SHARE, ret_source, e);
 	if (rc < 0)
 		return rc;
 	rc = setup->view_open(*ret_source, setup->cfg, &want, ret_view, e);
@@ -114,10 +113,9 @@ static int add_dataset(struct refs_dir *d, size_t i, struct err *e)
 	struct refs_options opts;
 	struct source *source = NULL;
 	struct view *view = NULL;
-	struct buf address;
+	auto_buf address = buf_of(PATH_LONG);
 	int rc;
 
-	buf_init(&address, PATH_LONG);
 	put_address(d, group, &address);
 	opts = refs_options_of(d->job, (const char *)address.data);
 	rc = buf_ok(&address) ? open_dataset(d, path, &source, &view, e) : err_nomem(e);
@@ -132,7 +130,6 @@ static int add_dataset(struct refs_dir *d, size_t i, struct err *e)
 	if (view)
 		view->ops->close(view);
 	source_close(source);
-	buf_release(&address);
 	return rc;
 }
 
@@ -297,8 +294,7 @@ static int refs_dir_find(struct refs_dir *d, struct err *e)
 		    strncmp(d->job->address, "https://", 8) == 0;
 	/* threads open the datasets: the process that forks has to exist before them */
 	rc = app_prepare(setup, e);
-	if (rc == 0)
-		rc = refs_dir_list(d, e);
+	rc = rc ? rc : refs_dir_list(d, e);
 	if (rc == 0 && d->list.missed && !cfg->hide_bad)
 		rc = err_set(e, -EIO,
 			     "'%s': no references are written, because %" PRIu64
@@ -335,14 +331,10 @@ int refs_directory(struct refs_job *j, struct err *e)
 
 	(void)pthread_mutex_init(&d.lock, NULL); /* cannot fail without attributes */
 	rc = refs_dir_find(&d, e);
-	if (rc == 0)
-		rc = refs_open_output(j, &d.set, &fd, e);
-	if (rc == 0)
-		rc = refs_dir_run(&d, e);
-	if (rc == 0)
-		rc = refs_dir_verdict(&d, e);
-	if (rc == 0)
-		rc = refs_close_output(j, d.set, fd, e);
+	rc = rc ? rc : refs_open_output(j, &d.set, &fd, e);
+	rc = rc ? rc : refs_dir_run(&d, e);
+	rc = rc ? rc : refs_dir_verdict(&d, e);
+	rc = rc ? rc : refs_close_output(j, d.set, fd, e);
 	j->datasets = d.list.n - d.failed;
 	j->left_out = d.failed;
 	j->unreadable = d.list.missed;

@@ -129,13 +129,11 @@ int refs_close_output(const struct refs_job *j, struct refs_set *set, int fd, st
  * and without percent encoding. Takes r; new. */
 static char *plain_key(char *r, struct err *e)
 {
-	struct buf b;
+	auto_buf b = buf_of((size_t)1 << 16);
 	size_t skip = strcspn(r, ":");
 
-	buf_init(&b, (size_t)1 << 16);
 	buf_puts(&b, r[0] == 'g' ? "gs" : "s3");
 	if (url_decode(&b, r + skip, strlen(r + skip), e) < 0) {
-		buf_release(&b);
 		free(r);
 		return NULL;
 	}
@@ -144,7 +142,6 @@ static char *plain_key(char *r, struct err *e)
 	r = buf_ok(&b) ? (char *)buf_take(&b, &skip) : NULL;
 	if (!r)
 		(void)err_nomem(e);
-	buf_release(&b);
 	return r;
 }
 
@@ -252,8 +249,7 @@ static int refs_one(const struct refs_job *j, struct err *e)
 
 	if (cfg->concat.dim && cfg->refs.address && !folder)
 		rc = err_nomem(e);
-	if (rc == 0)
-		rc = fs_open_quietly(j->setup, &source, &view, e);
+	rc = rc ? rc : fs_open_quietly(j->setup, &source, &view, e);
 	if (rc < 0)
 		return rc;
 	fs_rules_warn(j->setup->rules, cfg, &source->ds, NULL);
@@ -270,8 +266,7 @@ static int refs_one(const struct refs_job *j, struct err *e)
 		progress_end(&one.progress);
 		rc = refs_unchanged(source, rc, e);
 	}
-	if (rc == 0)
-		rc = refs_close_output(j, one.set, fd, e);
+	rc = rc ? rc : refs_close_output(j, one.set, fd, e);
 	refs_set_free(one.set);
 	if (fd >= 0)
 		(void)close(fd); /* it was synced */
@@ -296,9 +291,8 @@ static bool is_stdout(const char *path)
 static int report_json(const struct refs_job *j)
 {
 	const struct cfg *cfg = j->setup->cfg;
-	struct buf text;
+	struct buf text = buf_of(1 << 16);
 
-	buf_init(&text, 1 << 16);
 	buf_putc(&text, '{');
 	str_put_member(&text, "source", cfg->shown);
 	str_put_member(&text, "references", cfg->out);
@@ -318,9 +312,8 @@ static int report_json(const struct refs_job *j)
 static int report_text(const struct refs_job *j)
 {
 	struct stat st;
-	struct buf text;
+	struct buf text = buf_of(1 << 16);
 
-	buf_init(&text, 1 << 16);
 	str_put_plain(&text, j->setup->cfg->out);
 	buf_puts(&text,
 		 j->setup->cfg->refs.table ? ": table of the chunks of " : ": references to ");
@@ -353,8 +346,7 @@ static int refs_make(void *arg)
 	if (cfg->is_remote && !cfg->concat.dim) {
 		/* remote access has a thread: the process that forks has to exist before it */
 		rc = app_prepare(j->setup, &e);
-		if (rc == 0)
-			rc = fs_remote_folder(j->setup, cfg->source, &j->folder, &e);
+		rc = rc ? rc : fs_remote_folder(j->setup, cfg->source, &j->folder, &e);
 	} else {
 		rc = mirror_only(j->setup, &e);
 	}
