@@ -150,13 +150,10 @@ int reply_errno_write(int rc, bool may_be_absent);
  * the next chunk will fail in the same way. */
 void reply_log(struct fs *fs, const struct err *e);
 /* reply_fail - answer a request with an error and log it, unless the error is "no such name" or
- * "the source changed", which ops/epoch.c logs. */
-void reply_fail(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent,
+ * "the source changed", which ops/epoch.c logs. writes: the request changes something; the
+ * existence of a name is not logged either. */
+void reply_fail(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent, bool writes,
 		const struct err *e);
-/* reply_fail_write - the same for requests that change something. The existence or absence of a
- * name is not logged either. */
-void reply_fail_write(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent,
-		      const struct err *e);
 /* reply_log_once - record that a message which is logged once was logged, unless there is no room.
  * reply_log_done - true if it was recorded. */
 void reply_log_once(struct reply_log *log, const char *text);

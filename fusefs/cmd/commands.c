@@ -11,7 +11,6 @@
 #include "codecs/core/codec.h"
 #include "fusefs/cmd/check/check.h"
 #include "fusefs/cmd/convert/convert.h"
-#include "fusefs/cmd/mounts.h"
 #include "fusefs/cmd/refs/refs.h"
 #include "fusefs/http/server.h"
 #include "fusefs/daemon/status.h"

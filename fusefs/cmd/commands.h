@@ -16,6 +16,17 @@ enum { EXIT_USAGE = 2 }; /* for every command: wrong arguments, options or confi
 /* subcommand_has - true if a command has a flag. */
 bool subcommand_has(enum cfg_command command, unsigned flag);
 
+/* each_source - run this program once for each of cfg's sources, with the same command and flags.
+ * Text appears in the order of the sources; JSON is one array of their documents. Returns the worst
+ * exit status. */
+int each_source(const struct app *setup, const char *command);
+
+/* The commands `mount` with several names, `umount`, `list`, and --print-config. */
+int mounts_mount(const struct app *setup);
+int mounts_umount(const struct app *setup);
+int mounts_list(const struct app *setup);
+int config_print(const struct app *setup);
+
 /* subcommand_run - run setup->cfg's command. Prints; returns the exit status. */
 int subcommand_run(const struct app *setup);
 

@@ -3,7 +3,6 @@
  *
  * Each process parses its arguments again, because a configuration file may have options for one
  * source that do not apply to the others. */
-#include "fusefs/cmd/each.h"
 
 #include <stdio.h>
 #include <string.h>

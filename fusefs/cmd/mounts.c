@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* mounts.c - the commands for named and existing mounts: mount, umount, list. */
-#include "fusefs/cmd/mounts.h"
+#include "fusefs/cmd/commands.h"
 
 #include <errno.h>
 #include <spawn.h>

@@ -3,7 +3,7 @@
  * configuration file. */
 #include <string.h>
 
-#include "fusefs/cmd/mounts.h"
+#include "fusefs/cmd/commands.h"
 #include "base/observe/print.h"
 
 struct print {

@@ -48,7 +48,8 @@ void mounter_no_new_privs(void)
 
 /* ---- options ---- */
 
-bool mounter_loop_option(const char *opt)
+/* mounter_loop_option - true for an option of libfuse's loop, which its session does not accept. */
+static bool mounter_loop_option(const char *opt)
 {
 	return strcmp(opt, "clone_fd") == 0 || strncmp(opt, "max_threads=", 12) == 0 ||
 	       strncmp(opt, "max_idle_threads=", 17) == 0;

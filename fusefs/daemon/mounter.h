@@ -39,8 +39,6 @@ void mounter_wait(struct mounter *m);
  * libfuse's loop. Returns 0 or -ENOMEM; fuse_opt_free_args it in either case. */
 int mounter_args(const struct cfg *cfg, bool writes, struct fuse_args *args,
 		 struct err *e) NZ_MUST_USE;
-/* mounter_loop_option - true for an option of libfuse's loop, which its session does not accept. */
-bool mounter_loop_option(const char *opt);
 
 /* mounter_mount - called by the server: request the mount. *ret_fd: the session's descriptor, owned
  * by the caller. text: the output of libfuse and fusermount3 after a failure. Returns 0 or

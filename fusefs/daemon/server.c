@@ -180,14 +180,13 @@ static int mount_session(struct server *s, struct err *e)
 }
 
 /* daemon_server_forget_names - the source changed; called by the watcher. */
-static void daemon_server_forget_names(void *arg, char *const *names, size_t n)
+static void daemon_server_forget_names(void *arg, const struct buf *names)
 {
 	struct fuse_session *se = arg;
 
 	/* -ENOENT only means that the kernel had not cached the name. */
-	for (size_t i = 0; i < n; i++)
-		(void)fuse_lowlevel_notify_inval_entry(se, EPOCHS_ROOT, names[i],
-						       strlen(names[i]));
+	for (const char *name = NULL; (name = buf_next(names, name));)
+		(void)fuse_lowlevel_notify_inval_entry(se, EPOCHS_ROOT, name, strlen(name));
 	(void)fuse_lowlevel_notify_inval_inode(se, EPOCHS_ROOT, 0, 0);
 }
 
@@ -323,15 +322,13 @@ static int can_be_asked(struct server *s, struct err *e)
 {
 	const struct epoch *ep = epochs_first(s->fs.live);
 	const struct cfg *cfg = s->setup->cfg;
-	struct status_facts facts = {.cfg = cfg, .view = ep->view->ops->name};
 	int rc;
 
 	s->mountpoint = realpath(cfg->mountpoint, NULL);
 	if (!s->mountpoint)
 		return err_sys(e, errno, "mountpoint '%s'", cfg->mountpoint);
-	facts.mountpoint = s->mountpoint;
-	facts.format = ep->source ? ep->source->ds.format : "";
-	rc = status_new(&facts, &s->fs.status, e);
+	rc = status_new(cfg, s->mountpoint, ep->view->ops->name,
+			ep->source ? ep->source->ds.format : "", &s->fs.status, e);
 	if (rc == 0 && cfg->metrics)
 		rc = status_socket_open(cfg->metrics, s->mountpoint, &s->socket, e);
 	return rc;

@@ -39,18 +39,19 @@ struct status {
 	struct daemon_status_answer kept[KEPT]; /* lock */
 };
 
-int status_new(const struct status_facts *f, struct status **ret, struct err *e)
+int status_new(const struct cfg *cfg, const char *mountpoint, const char *view, const char *format,
+	       struct status **ret, struct err *e)
 {
 	struct status *s = alloc_array(1, sizeof(*s));
 
 	if (!s)
 		return err_nomem(e);
 	(void)pthread_mutex_init(&s->lock, NULL);
-	s->cfg = f->cfg;
+	s->cfg = cfg;
 	s->owner = geteuid();
-	s->mountpoint = strdup(f->mountpoint);
-	s->view = strdup(f->view);
-	s->format = strdup(f->format);
+	s->mountpoint = strdup(mountpoint);
+	s->view = strdup(view);
+	s->format = strdup(format);
 	s->since = clock_ms();
 	metrics_gauge_set(G_START_TIME, time(NULL));
 	if (!s->mountpoint || !s->view || !s->format) {
@@ -186,7 +187,8 @@ static void json_head(struct status *s, struct writing *w)
 	buf_release(&levels);
 }
 
-void status_text(struct status *s, bool json, bool private, struct buf *out)
+/* status_text - append the status of a mount; private: include details for its owner. */
+static void status_text(struct status *s, bool json, bool private, struct buf *out)
 {
 	struct writing w = {.out = out, .json = json, .private = private};
 

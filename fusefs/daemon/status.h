@@ -15,15 +15,10 @@
 
 struct status;
 
-/* status_facts - constant while a mount lives. Strings are copied. */
-struct status_facts {
-	const struct cfg *cfg;      /* borrowed for the mount's life */
-	const char *mountpoint;     /* resolved */
-	const char *view;           /* "zarr" */
-	const char *format;         /* of the source; "" if there is more than one */
-};
-
-int status_new(const struct status_facts *f, struct status **ret, struct err *e) NZ_MUST_USE;
+/* status_new - cfg is borrowed for the mount's life. view: "zarr"; format: of the source; "" if
+ * there is more than one. */
+int status_new(const struct cfg *cfg, const char *mountpoint, const char *view, const char *format,
+	       struct status **ret, struct err *e) NZ_MUST_USE;
 void status_free(struct status *s); /* takes NULL */
 
 /* status_ioctl - answer a request. Every user of the mount may read its status. Paths of other
@@ -31,8 +26,6 @@ void status_free(struct status *s); /* takes NULL */
 void status_ioctl(struct status *s, fuse_req_t req, fuse_ino_t ino, unsigned int cmd,
 		  unsigned flags, const void *in, size_t in_size, size_t out_size);
 
-/* status_text - append the status of a mount; private: include details for its owner. */
-void status_text(struct status *s, bool json, bool private, struct buf *out);
 /* status_metrics - append the metrics as OpenMetrics. */
 void status_metrics(struct status *s, struct buf *out);
 

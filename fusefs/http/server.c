@@ -34,8 +34,7 @@ enum {
 };
 
 /* http_server_forget_names - clients have no cached names: their next request sees another tag. */
-static void http_server_forget_names(void *arg NZ_UNUSED, char *const *names NZ_UNUSED,
-				     size_t n NZ_UNUSED)
+static void http_server_forget_names(void *arg NZ_UNUSED, const struct buf *names NZ_UNUSED)
 {
 }
 

@@ -42,9 +42,8 @@ static bool for_writing(int flags)
 
 static void handle_remember(struct mirror *m, struct mirror_handle *h)
 {
-	(void)pthread_mutex_lock(&m->lock);
+	LOCK_SCOPE(&m->lock);
 	list_add(&m->handles, &h->link);
-	(void)pthread_mutex_unlock(&m->lock);
 }
 
 void write_handles_free(struct mirror *m)
@@ -67,8 +66,7 @@ static int give_fd(struct mirror *m, int fd, uint64_t id, int flags, struct view
 		   struct err *e)
 {
 	struct mirror_handle *h = alloc_array(1, sizeof(*h));
-	bool writes = for_writing(flags), fresh;
-	uint32_t others;
+	bool writes = for_writing(flags);
 
 	if (!h) {
 		(void)close(fd);
@@ -77,9 +75,7 @@ static int give_fd(struct mirror *m, int fd, uint64_t id, int flags, struct view
 	*h = (struct mirror_handle){
 		.fd = fd, .id = id, .writes = writes, .flush = PTHREAD_MUTEX_INITIALIZER};
 	handle_remember(m, h);
-	real_opened(m, id, fd, false);
-	if (writes)
-		real_writer(m, id, 1, &fresh, &others);
+	real_opened(m, id, fd, false, writes);
 	/* Appended data bypasses the page cache: other programs may write to the directory itself,
 	 * so that the end of the file is not where the kernel last saw it. */
 	*ret = (struct view_handle){.fh = (uint64_t)(uintptr_t)h,
@@ -175,7 +171,7 @@ static int create_real(struct mirror *m, const struct where *dir, const char *na
 	if (rc < 0)
 		return rc;
 	if (fresh)
-		real_set_fresh(m, ret_attr->id, true);
+		real_set_fresh(m, ret_attr->id);
 	return give_fd(m, fd, ret_attr->id, flags, ret, e);
 }
 

@@ -38,18 +38,6 @@ int write_symlink(struct view *v, uint64_t dir, const char *name, size_t len, co
 int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
 	       struct view_attr *ret, struct err *e);
 
-/* write_remove_file - remove the file that a Zarr store view shows, if the view is empty.
- * -ENOTEMPTY; -EROFS; -EBUSY. */
-int write_remove_file(struct mirror *m, uint32_t number, struct err *e);
-/* write_remove_store - remove the Zarr store that a file shows, with all its contents. -EROFS;
- * -EBUSY: a program has the file open; -EIO: part of it still exists, under a name that the mount
- * does not show. */
-int write_remove_store(struct mirror *m, uint32_t number, struct err *e);
-/* write_rename_whole - rename the dataset whose converted view is in `dir` so that its view is
- * called `to`, a free name. -EXDEV: no name of a dataset has that view; -EROFS; -EBUSY. */
-int write_rename_whole(struct mirror *m, uint32_t number, const struct where *dir,
-		       const struct where *to_dir, const char *to, struct err *e);
-
 /* ---- import.c ---- */
 
 /* become_feed - replace the content of a dataset's file by that of fd. */

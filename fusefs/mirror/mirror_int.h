@@ -240,7 +240,7 @@ int slots_sync(struct mirror *m, const char *path, struct err *e);
 int slots_finish(struct mirror *m, struct err *e);
 void slots_free(struct mirror *m);
 
-/* Writing: handles.c, passthrough_write.c, import_new.c. */
+/* Writing: handles.c, passthrough_write.c, import.c. */
 
 /* number_of, inner_of, id_of - the two parts of an id. */
 static inline uint32_t number_of(uint64_t id)
@@ -270,20 +270,18 @@ void mirror_show(const struct mirror *m, const struct slot *s, struct view_attr 
 int mirror_read_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t fh, uint64_t off,
 		     size_t len, uint8_t *room, struct span *ret, bool *ret_held, struct err *e);
 
-/* real_writer - count `more` open files with write access; *ret_fresh, *ret_others: whether the
- * node was created in this mount, and the number of its other writers. */
-void real_writer(struct mirror *m, uint64_t id, uint32_t more, bool *ret_fresh,
-		 uint32_t *ret_others);
 /* real_opened - count one open file more: fd, which is duplicated; -1: a file that cannot be
- * opened. reads: real_read uses it. real_closed - one less. */
-void real_opened(struct mirror *m, uint64_t id, int fd, bool reads);
+ * opened. reads: real_read uses it; writes: it has write access. real_closed - one less. */
+void real_opened(struct mirror *m, uint64_t id, int fd, bool reads, bool writes);
 void real_closed(struct mirror *m, uint64_t id);
-void real_set_fresh(struct mirror *m, uint64_t id, bool fresh);
+/* real_set_fresh - the file was created in this mount. */
+void real_set_fresh(struct mirror *m, uint64_t id);
 /* real_writer_last - count one writer of a node less. Returns whether it was the last one, and the
  * file is due to become a dataset. */
 bool real_writer_last(struct mirror *m, uint64_t id);
-/* real_set_due - a file becomes a dataset with the release of its last writer, or does not. */
-void real_set_due(struct mirror *m, uint64_t id, bool due);
+/* real_flushed - a writer flushed a file: whether it was created in this mount, and has no other
+ * writer. If it has one, it is due to become a dataset with the release of the last one. */
+bool real_flushed(struct mirror *m, uint64_t id);
 /* real_renamed_due - a file got a name that a dataset may have: whether it has writers, and is due
  * with the release of the last one. */
 bool real_renamed_due(struct mirror *m, uint64_t id);
@@ -326,9 +324,6 @@ int passthrough_link(struct mirror *m, uint64_t id, const struct where *dir, con
  * of the other format; gives the dataset's name. */
 bool new_wanted(const struct mirror *m, const struct where *dir, const char *name, bool is_dir,
 		char out[NAME_BYTES]);
-/* new_store - turn the file at path into the Zarr store at to, if it is a dataset. Returns 1 on
- * success; 0: it is no dataset, and stays; an error, and it stays. */
-int new_store(struct mirror *m, const char *path, const char *to, struct err *e);
 /* new_file - create an empty netCDF-4 file at path. */
 int new_file(struct mirror *m, const char *path, struct err *e);
 

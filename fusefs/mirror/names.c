@@ -96,6 +96,124 @@ int write_slot_get(struct mirror *m, uint32_t number, struct slot **ret, struct 
 	return rc;
 }
 
+/* ---- datasets, through the names of their converted views ---- */
+
+static bool names_any(void *arg, const char *name NZ_UNUSED, uint64_t id NZ_UNUSED,
+		      bool is_dir NZ_UNUSED, const struct view_attr *a NZ_UNUSED,
+		      uint64_t next NZ_UNUSED)
+{
+	*(bool *)arg = true;
+	return false;
+}
+
+/* names_may - check that a dataset can be written; empty: and that it is empty. */
+static int names_may(struct mirror *m, uint32_t number, bool empty, struct err *e)
+{
+	bool there = false;
+	struct slot *s;
+	int rc = write_slot_get(m, number, &s, e);
+
+	if (rc < 0)
+		return rc;
+	if (empty)
+		rc = s->view->ops->list(s->view, VIEW_ROOT, 0, false, names_any, &there, e);
+	slot_put(m, s, 0);
+	return rc == 0 && there ? err_set(e, -ENOTEMPTY, "it is not empty") : rc;
+}
+
+/* names_remove_file - remove the file that a Zarr store view shows, if the view is empty.
+ * -ENOTEMPTY; -EROFS; -EBUSY. */
+static int names_remove_file(struct mirror *m, uint32_t number, struct err *e)
+{
+	auto_free char *path = NULL;
+	enum name_kind kind;
+	const char *name;
+	struct stat st;
+	int rc = names_may(m, number, true, e);
+
+	rc = rc ? rc : slot_lookup(m, number, &kind, &path, &st, e);
+	rc = rc ? rc : slot_retire(m, number, e);
+	if (rc < 0)
+		return rc;
+	auto_fd int fd = real_open_at(m, path, &name, e);
+
+	if (fd < 0)
+		return fd;
+	return unlinkat(fd, name, 0) < 0 ? err_sys(e, errno, "'%s'", path) : 0;
+}
+
+/* remove_at - rename a store to a hidden name, so that it disappears at once, and delete it. */
+static int remove_at(int fd, const char *name, struct err *e)
+{
+	char gone[NAME_BYTES + 32];
+	struct stat st;
+
+	(void)snprintf(gone, sizeof(gone), ".%.200s.gone.nczarrfs", name);
+	remove_beneath(fd, gone); /* left over from a mount that died */
+	if (renameat2(fd, name, fd, gone, RENAME_NOREPLACE) < 0)
+		return err_sys(e, errno, "'%s'", name);
+	remove_beneath(fd, gone);
+	if (fstatat(fd, gone, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return err_set(e, -EIO, "'%s': some of it could not be removed and remains as "
+					"'%s'",
+			       name, gone);
+	return 0;
+}
+
+/* names_remove_store - remove the Zarr store that a file shows, with all its contents. -EROFS;
+ * -EBUSY: a program has the file open; -EIO: part of it still exists, under a name that the mount
+ * does not show. */
+static int names_remove_store(struct mirror *m, uint32_t number, struct err *e)
+{
+	auto_free char *path = NULL;
+	enum name_kind kind;
+	const char *name;
+	struct stat st;
+	int rc = names_may(m, number, false, e);
+
+	rc = rc ? rc : slot_lookup(m, number, &kind, &path, &st, e);
+	if (rc == 0 && !S_ISDIR(st.st_mode))
+		rc = err_set(e, -EPERM, "'%s' is not a directory", path);
+	rc = rc ? rc : slots_flush_below(m, path, e);
+	if (rc < 0)
+		return rc;
+	auto_fd int fd = real_open_at(m, path, &name, e);
+
+	return fd < 0 ? fd : remove_at(fd, name, e);
+}
+
+/* same_ending - true if both names have the same ending: "a.nc", "b.nc". */
+static bool same_ending(const char *a, const char *b)
+{
+	const char *x = strrchr(a, '.'), *y = strrchr(b, '.');
+
+	return x && y && strcmp(x, y) == 0;
+}
+
+/* names_rename_whole - rename the dataset whose converted view is in `dir` so that its view is
+ * called `to`, a free name. -EXDEV: no name of a dataset has that view; -EROFS; -EBUSY. */
+static int names_rename_whole(struct mirror *m, uint32_t number, const struct where *dir,
+		       const struct where *to_dir, const char *to, struct err *e)
+{
+	auto_free char *path = NULL;
+	char other[NAME_BYTES];
+	enum name_kind kind;
+	const char *name;
+	struct stat st;
+	int rc = slot_lookup(m, number, &kind, &path, &st, e);
+
+	if (rc < 0)
+		return rc;
+	name = strrchr(path, '/');
+	name = name ? name + 1 : path;
+	if ((kind != NAME_FILE && kind != NAME_TREE) ||
+	    !new_wanted(m, to_dir, to, kind == NAME_TREE, other) || !same_ending(name, other))
+		return err_set(e, -EXDEV, "'%s' would not be shown as '%s'", path, to);
+	rc = names_may(m, number, false, e);
+	rc = rc ? rc : slots_flush_below(m, path, e);
+	return rc ? rc : passthrough_rename(m, dir, name, to_dir, other, RENAME_NOREPLACE, e);
+}
+
 /* ---- directories ---- */
 
 static int mkdir_in_slot(struct mirror *m, uint64_t dir, const char *name, mode_t mode,
@@ -238,8 +356,8 @@ static int remove_name(struct mirror *m, uint64_t dir, const char *name, size_t 
 		rc = is_dir ? err_set(e, -ENOTDIR, "'%s' is not a directory", text)
 			    : err_set(e, -EISDIR, "'%s' is a directory", text);
 	else
-		rc = is_dir ? write_remove_file(m, number_of(a.id), e)
-			    : write_remove_store(m, number_of(a.id), e);
+		rc = is_dir ? names_remove_file(m, number_of(a.id), e)
+			    : names_remove_store(m, number_of(a.id), e);
 	if (rc == 0)
 		walk_removed(m, &where, text);
 	return rc;
@@ -383,7 +501,7 @@ static int rename_counterpart(struct mirror *m, const struct where *dir, uint32_
 		return err_set(e, -EEXIST, "'%s' already exists", to);
 	if (at != AT_NOTHING || (flags & ~(unsigned)RENAME_NOREPLACE))
 		return err_set(e, -EXDEV, "'%s': cannot be renamed over another dataset", to);
-	return write_rename_whole(m, number, dir, &to_where, to, e);
+	return names_rename_whole(m, number, dir, &to_where, to, e);
 }
 
 int write_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
@@ -461,119 +579,4 @@ int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size
 		mirror_show(m, s, ret);
 	slot_put(m, s, rc == 0);
 	return rc;
-}
-
-/* Datasets that are removed or renamed through the names of their converted views. */
-
-static bool names_any(void *arg, const char *name NZ_UNUSED, uint64_t id NZ_UNUSED,
-		      bool is_dir NZ_UNUSED, const struct view_attr *a NZ_UNUSED,
-		      uint64_t next NZ_UNUSED)
-{
-	*(bool *)arg = true;
-	return false;
-}
-
-/* names_may - check that a dataset can be written; empty: and that it is empty. */
-static int names_may(struct mirror *m, uint32_t number, bool empty, struct err *e)
-{
-	bool there = false;
-	struct slot *s;
-	int rc = write_slot_get(m, number, &s, e);
-
-	if (rc < 0)
-		return rc;
-	if (empty)
-		rc = s->view->ops->list(s->view, VIEW_ROOT, 0, false, names_any, &there, e);
-	slot_put(m, s, 0);
-	return rc == 0 && there ? err_set(e, -ENOTEMPTY, "it is not empty") : rc;
-}
-
-int write_remove_file(struct mirror *m, uint32_t number, struct err *e)
-{
-	auto_free char *path = NULL;
-	enum name_kind kind;
-	const char *name;
-	struct stat st;
-	int rc = names_may(m, number, true, e), fd;
-
-	rc = rc ? rc : slot_lookup(m, number, &kind, &path, &st, e);
-	rc = rc ? rc : slot_retire(m, number, e);
-	if (rc < 0)
-		return rc;
-	fd = real_open_at(m, path, &name, e);
-	if (fd < 0)
-		return fd;
-	rc = unlinkat(fd, name, 0) < 0 ? err_sys(e, errno, "'%s'", path) : 0;
-	(void)close(fd);
-	return rc;
-}
-
-/* remove_at - rename a store to a hidden name, so that it disappears at once, and delete it. */
-static int remove_at(int fd, const char *name, struct err *e)
-{
-	char gone[NAME_BYTES + 32];
-	struct stat st;
-
-	(void)snprintf(gone, sizeof(gone), ".%.200s.gone.nczarrfs", name);
-	remove_beneath(fd, gone); /* left over from a mount that died */
-	if (renameat2(fd, name, fd, gone, RENAME_NOREPLACE) < 0)
-		return err_sys(e, errno, "'%s'", name);
-	remove_beneath(fd, gone);
-	if (fstatat(fd, gone, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return err_set(e, -EIO, "'%s': some of it could not be removed and remains as "
-					"'%s'",
-			       name, gone);
-	return 0;
-}
-
-int write_remove_store(struct mirror *m, uint32_t number, struct err *e)
-{
-	auto_free char *path = NULL;
-	enum name_kind kind;
-	const char *name;
-	struct stat st;
-	int rc = names_may(m, number, false, e), fd;
-
-	rc = rc ? rc : slot_lookup(m, number, &kind, &path, &st, e);
-	if (rc == 0 && !S_ISDIR(st.st_mode))
-		rc = err_set(e, -EPERM, "'%s' is not a directory", path);
-	rc = rc ? rc : slots_flush_below(m, path, e);
-	if (rc < 0)
-		return rc;
-	fd = real_open_at(m, path, &name, e);
-	if (fd < 0)
-		return fd;
-	rc = remove_at(fd, name, e);
-	(void)close(fd);
-	return rc;
-}
-
-/* same_ending - true if both names have the same ending: "a.nc", "b.nc". */
-static bool same_ending(const char *a, const char *b)
-{
-	const char *x = strrchr(a, '.'), *y = strrchr(b, '.');
-
-	return x && y && strcmp(x, y) == 0;
-}
-
-int write_rename_whole(struct mirror *m, uint32_t number, const struct where *dir,
-		       const struct where *to_dir, const char *to, struct err *e)
-{
-	auto_free char *path = NULL;
-	char other[NAME_BYTES];
-	enum name_kind kind;
-	const char *name;
-	struct stat st;
-	int rc = slot_lookup(m, number, &kind, &path, &st, e);
-
-	if (rc < 0)
-		return rc;
-	name = strrchr(path, '/');
-	name = name ? name + 1 : path;
-	if ((kind != NAME_FILE && kind != NAME_TREE) ||
-	    !new_wanted(m, to_dir, to, kind == NAME_TREE, other) || !same_ending(name, other))
-		return err_set(e, -EXDEV, "'%s' would not be shown as '%s'", path, to);
-	rc = names_may(m, number, false, e);
-	rc = rc ? rc : slots_flush_below(m, path, e);
-	return rc ? rc : passthrough_rename(m, dir, name, to_dir, other, RENAME_NOREPLACE, e);
 }

@@ -254,19 +254,7 @@ int real_copy(struct mirror *m, uint64_t id, struct where *ret, struct err *e)
 	return ret->path ? 0 : err_nomem(e);
 }
 
-void real_writer(struct mirror *m, uint64_t id, uint32_t more, bool *ret_fresh,
-		 uint32_t *ret_others)
-{
-	LOCK_SCOPE(&m->lock);
-	struct mirror_node *n = node_of_id(m, id);
-
-	if (n)
-		n->writers += more;
-	*ret_fresh = n && n->fresh;
-	*ret_others = n && n->writers > 0 ? n->writers - 1 : 0;
-}
-
-void real_opened(struct mirror *m, uint64_t id, int fd, bool reads)
+void real_opened(struct mirror *m, uint64_t id, int fd, bool reads, bool writes)
 {
 	LOCK_SCOPE(&m->lock);
 	struct mirror_node *n = node_of_id(m, id);
@@ -274,6 +262,7 @@ void real_opened(struct mirror *m, uint64_t id, int fd, bool reads)
 	if (!n)
 		return;
 	n->opens++;
+	n->writers += writes;
 	if (n->fd < 0 && fd >= 0)
 		/* on failure it is only accessible by name */
 		n->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -301,13 +290,13 @@ static int stat_opened(struct mirror *m, uint64_t id, struct stat *ret)
 	return n && n->fd >= 0 && fstat(n->fd, ret) == 0 ? 0 : -ESTALE;
 }
 
-void real_set_fresh(struct mirror *m, uint64_t id, bool fresh)
+void real_set_fresh(struct mirror *m, uint64_t id)
 {
 	LOCK_SCOPE(&m->lock);
 	struct mirror_node *n = node_of_id(m, id);
 
 	if (n)
-		n->fresh = fresh;
+		n->fresh = true;
 }
 
 bool real_writer_last(struct mirror *m, uint64_t id)
@@ -321,13 +310,16 @@ bool real_writer_last(struct mirror *m, uint64_t id)
 	return last;
 }
 
-void real_set_due(struct mirror *m, uint64_t id, bool due)
+bool real_flushed(struct mirror *m, uint64_t id)
 {
 	LOCK_SCOPE(&m->lock);
 	struct mirror_node *n = node_of_id(m, id);
 
-	if (n)
-		n->due = due;
+	if (!n)
+		return false;
+	/* two writers may both be flushed before one of them is released */
+	n->due = n->fresh && n->writers > 1;
+	return n->fresh && !n->due;
 }
 
 bool real_renamed_due(struct mirror *m, uint64_t id)
@@ -518,7 +510,7 @@ int real_open(struct mirror *m, uint64_t id, struct err *e)
 
 	if (fd == -EACCES)
 		return fd;
-	real_opened(m, id, fd, true);
+	real_opened(m, id, fd, true, false);
 	return 0;
 }
 

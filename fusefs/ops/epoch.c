@@ -49,11 +49,6 @@ enum epoch_state {
 	BROKEN,  /* no epoch; the file cannot be opened in its present state */
 };
 
-struct epoch_names {
-	char **v; /* owned strings */
-	size_t n, cap;
-};
-
 /* epoch_count - requests that hold an epoch, on one of the two sides. Only the sum of all counts
  * means something, since a request may end in another thread. */
 struct epoch_count {
@@ -105,7 +100,7 @@ struct epochs {
 	int64_t tree_ms;
 	int64_t retry_ms; /* delay before it is opened again */
 	uint64_t next_number;
-	struct epoch_names old;     /* names below the root in the last good epoch */
+	struct buf old;             /* names below the root in the last good epoch: buf_next */
 	char failure[ERR_TEXT_MAX]; /* the last error that was logged, "" if there is none */
 };
 
@@ -120,56 +115,26 @@ static bool epoch_same_file(const struct stat *a, const struct stat *b)
 		a->st_mtim.tv_nsec == b->st_mtim.tv_nsec);
 }
 
-static void names_release(struct epoch_names *s)
-{
-	for (size_t i = 0; i < s->n; i++)
-		free(s->v[i]);
-	free(s->v);
-	*s = (struct epoch_names){0};
-}
-
-static bool names_add(struct epoch_names *s, const char *name)
-{
-	if (grow_array(&s->v, &s->cap, s->n + 1, sizeof(*s->v)) < 0)
-		return false;
-	s->v[s->n] = strdup(name);
-	if (!s->v[s->n])
-		return false;
-	s->n++;
-	return true;
-}
-
-struct collect {
-	struct epoch_names *names;
-	bool full;
-};
-
 static bool collect_name(void *arg, const char *name, uint64_t id NZ_UNUSED,
 			 bool is_dir NZ_UNUSED, const struct view_attr *attr NZ_UNUSED,
 			 uint64_t next NZ_UNUSED)
 {
-	struct collect *c = arg;
-
-	c->full = !names_add(c->names, name);
-	return !c->full;
+	buf_put(arg, name, strlen(name) + 1);
+	return buf_ok(arg);
 }
 
 /* epoch_names_of - collect the names in the root directory of an epoch, and those that programs
  * probe for. If memory is short, names are missing and the kernel keeps what it caches; that is
  * logged. */
-static void epoch_names_of(const struct epoch *ep, struct epoch_names *ret)
+static void epoch_names_of(const struct epoch *ep, struct buf *ret)
 {
-	static const char *const always[] = {".zgroup", ".zattrs", ".zmetadata", ".zarray",
-					     "zarr.json"};
-	struct collect c = {.names = ret};
+	static const char always[] = ".zgroup\0.zattrs\0.zmetadata\0.zarray\0zarr.json";
 	int rc;
 
-	for (size_t i = 0; i < ARRAY_LEN(always); i++)
-		c.full |= !names_add(ret, always[i]);
-	rc = c.full ? -ENOMEM
-		    : ep->view->ops->list(ep->view, VIEW_ROOT, 0, false, collect_name, &c,
-					  NULL);
-	if (rc < 0 || c.full)
+	buf_clear(ret);
+	buf_put(ret, always, sizeof(always));
+	rc = ep->view->ops->list(ep->view, VIEW_ROOT, 0, false, collect_name, ret, NULL);
+	if (rc < 0 || !buf_ok(ret))
 		log_warn("the list of the root directory is incomplete: remount to see the "
 			 "changed source");
 }
@@ -285,9 +250,8 @@ static struct epoch *take_current(struct epochs *l, uint64_t ino)
 	return NULL;
 }
 
-/* epoch_take - past: NULL if only the current epoch will do. */
-static int epoch_take(struct epochs *l, uint64_t ino, bool *past, struct epoch **ret,
-		      struct err *e)
+int epoch_acquire_stale(struct epochs *l, uint64_t ino, struct epoch **ret, bool *past,
+			struct err *e)
 {
 	struct epoch *ep = take_current(l, ino);
 
@@ -322,13 +286,7 @@ static int epoch_take(struct epochs *l, uint64_t ino, bool *past, struct epoch *
 
 int epoch_acquire(struct epochs *l, uint64_t ino, struct epoch **ret, struct err *e)
 {
-	return epoch_take(l, ino, NULL, ret, e);
-}
-
-int epoch_acquire_stale(struct epochs *l, uint64_t ino, struct epoch **ret, bool *ret_past,
-			struct err *e)
-{
-	return epoch_take(l, ino, ret_past, ret, e);
+	return epoch_acquire_stale(l, ino, ret, NULL, e);
 }
 
 void epoch_release(struct epochs *l, struct epoch *ep)
@@ -519,7 +477,6 @@ static void epoch_retire(struct epochs *l)
 	(void)pthread_mutex_unlock(&l->lock);
 	if (!ep)
 		return;
-	names_release(&l->old);
 	epoch_names_of(ep, &l->old);
 	(void)pthread_mutex_lock(&l->lock);
 	while (epoch_requests(l, ep) > 0)
@@ -552,16 +509,16 @@ static void set_telling(struct epochs *l, bool telling)
 	(void)pthread_cond_broadcast(&l->moved);
 }
 
-static void epoch_tell(struct epochs *l, const struct epoch_names *s)
+static void epoch_tell(struct epochs *l, const struct buf *names)
 {
 	set_telling(l, true);
-	l->changed(l->changed_arg, s->v, s->n);
+	l->changed(l->changed_arg, names);
 	set_telling(l, false);
 }
 
 static void epoch_opened(struct epochs *l, struct epoch *ep)
 {
-	struct epoch_names new = {0};
+	auto_buf new = buf_of(SIZE_MAX);
 
 	l->seen = ep->source->ds.st;
 	l->seen_ok = true;
@@ -577,7 +534,6 @@ static void epoch_opened(struct epochs *l, struct epoch *ep)
 	close_past(l);
 	epoch_tell(l, &l->old);
 	epoch_tell(l, &new);
-	names_release(&new);
 }
 
 static void not_opened(struct epochs *l, int rc, const struct err *e)
@@ -752,6 +708,7 @@ static struct epochs *new_empty(void)
 	if (!l)
 		return NULL;
 	memset(l, 0, sizeof(*l));
+	buf_init(&l->old, SIZE_MAX);
 	(void)pthread_mutex_init(&l->lock, NULL);
 	(void)pthread_mutex_init(&l->stop_lock, NULL);
 	cancel_cond_init(&l->moved);
@@ -793,7 +750,7 @@ void epochs_free(struct epochs *l)
 	epochs_stop(l);
 	close_epoch(l->now);
 	close_epoch(l->past);
-	names_release(&l->old);
+	buf_release(&l->old);
 	if (l->watch_fd >= 0)
 		(void)close(l->watch_fd);
 	if (l->quit_fd >= 0)

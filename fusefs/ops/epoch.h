@@ -16,6 +16,7 @@
 #ifndef FUSEFS_OPS_EPOCH_H
 #define FUSEFS_OPS_EPOCH_H
 
+#include "base/core/buf.h"
 #include "translate/contract/view.h"
 
 #define EPOCHS_ROOT 1      /* inode number of the root directory */
@@ -36,9 +37,9 @@ struct epoch {
 typedef int epochs_open_fn(void *arg, struct source **ret_source, struct view **ret_view,
 			   struct err *e);
 
-/* epochs_changed_fn - the meaning of n names below the root may have changed. Called by the
- * watcher's thread without a lock. */
-typedef void epochs_changed_fn(void *arg, char *const *names, size_t n);
+/* epochs_changed_fn - the meaning of names below the root (buf_next) may have changed. Called by
+ * the watcher's thread without a lock. */
+typedef void epochs_changed_fn(void *arg, const struct buf *names);
 
 /* epochs_new - open the source for the first time. path: absolute, to be watched; borrowed, as is
  * arg. Returns 0 with *ret new (epochs_free); otherwise the error of open. */

@@ -43,7 +43,7 @@ bool call_begin(struct call *c, fuse_req_t req, fuse_ino_t ino, bool names)
 	if (rc < 0) {
 		ops_stop_end(c);
 		metrics_gauge_add(G_REQUESTS_RUNNING, -1);
-		reply_fail(c->fs, req, rc, false, &c->e);
+		reply_fail(c->fs, req, rc, false, false, &c->e);
 		return false;
 	}
 	c->view = c->ep->view;
@@ -73,10 +73,7 @@ void call_fail(struct call *c, int rc, bool may_be_absent)
 		epochs_invalidate(c->fs->live, c->ep);
 	else if (rc != -ESTALE && rc != -EINTR && read_ops_changed(c))
 		rc = -ESTALE;
-	if (c->writes)
-		reply_fail_write(c->fs, c->req, rc, may_be_absent, &c->e);
-	else
-		reply_fail(c->fs, c->req, rc, may_be_absent, &c->e);
+	reply_fail(c->fs, c->req, rc, may_be_absent, c->writes, &c->e);
 }
 
 /* inherit - copy owner, times and mode bits from a source's file or directory to the view's
@@ -640,7 +637,7 @@ static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 	if (rc == 0)
 		reply_list(&l);
 	else if (rc == -ESTALE)
-		reply_fail(c.fs, req, rc, false, &c.e);
+		reply_fail(c.fs, req, rc, false, false, &c.e);
 	else
 		call_fail(&c, rc, false);
 	call_end(&c);

@@ -104,28 +104,17 @@ static void ops_reply_count(int errnum, enum metric where)
 		metrics_count(where);
 }
 
-void reply_fail(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent, const struct err *e)
+void reply_fail(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent, bool writes,
+		const struct err *e)
 {
-	int errnum = reply_errno(rc, may_be_absent);
+	const int errnum = writes ? reply_errno_write(rc, may_be_absent)
+				  : reply_errno(rc, may_be_absent);
 
-	if (errnum == ESTALE || errnum == ENOENT || errnum == ENOTDIR || errnum == EINTR)
+	if (errnum == ESTALE || errnum == ENOENT || errnum == ENOTDIR || errnum == EINTR ||
+	    (writes && (errnum == EEXIST || errnum == ENOTEMPTY || errnum == EISDIR)))
 		log_debug("%s", e->msg);
 	else
 		reply_log(fs, e);
-	ops_reply_count(errnum, M_FAULT_FUSE);
-	(void)fuse_reply_err(req, errnum); /* fails only if the request was interrupted */
-}
-
-void reply_fail_write(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent,
-		      const struct err *e)
-{
-	int errnum = reply_errno_write(rc, may_be_absent);
-
-	if (errnum == EEXIST || errnum == ENOTEMPTY || errnum == EISDIR || errnum == ESTALE ||
-	    errnum == ENOENT || errnum == ENOTDIR || errnum == EINTR)
-		log_debug("%s", e->msg);
-	else
-		reply_log(fs, e);
-	ops_reply_count(errnum, M_FAULT_WRITE);
+	ops_reply_count(errnum, writes ? M_FAULT_WRITE : M_FAULT_FUSE);
 	(void)fuse_reply_err(req, errnum); /* fails only if the request was interrupted */
 }

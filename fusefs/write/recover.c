@@ -87,7 +87,9 @@ int fs_rw_pending(const struct app *setup, const char *path, struct err *e)
 	return rc;
 }
 
-int rw_recover_rest(const struct app *setup, const char *path, bool nc, struct err *e)
+/* recover_rest - commit confirmed writes that are not in the dataset, by opening a writable view of
+ * it: the file's (nc) or the Zarr store's. */
+static int recover_rest(const struct app *setup, const char *path, bool nc, struct err *e)
 {
 	char name[NAME_BYTES];
 	struct view_request want = {.nc = nc,
@@ -137,7 +139,10 @@ static bool logs_left(const struct app *setup, const char *path)
 	return left;
 }
 
-int fs_rw_recover(const struct app *setup, const char *path, struct buf *lines, struct err *e)
+/* recover_dataset - recover a dataset, and commit all confirmed writes. lines: a report for people,
+ * appended. */
+static int recover_dataset(const struct app *setup, const char *path, struct buf *lines,
+			   struct err *e)
 {
 	struct rw_state s = RW_STATE_INIT;
 	auto_free char *shown = fs_shown(path);
@@ -161,7 +166,7 @@ int fs_rw_recover(const struct app *setup, const char *path, struct buf *lines, 
 	rw_state_close(&s);
 	if (rc < 0 || bare)
 		return rc;
-	rc = rw_recover_rest(setup, path, nc, e);
+	rc = recover_rest(setup, path, nc, e);
 	if (rc == 0 && logs_left(setup, path))
 		rc = err_set(e, -EIO, "'%s': some writes could not be committed", shown);
 	if (rc == 0)
@@ -193,7 +198,7 @@ int fs_rw_repair(const struct app *setup, const char *path, bool change, struct 
 		return 0; /* there is no such dataset: opening it reports that */
 	if (rc > 0 && change) {
 		buf_init(&lines, 1 << 16);
-		rc = fs_rw_recover(setup, path, &lines, &other);
+		rc = recover_dataset(setup, path, &lines, &other);
 		if (rc == 0 && buf_ok(&lines) && lines.len)
 			log_note("%.*s", (int)lines.len - 1, (char *)lines.data);
 		buf_release(&lines);
@@ -258,7 +263,7 @@ static int recover_one(void *arg)
 
 	fs_rw_prepare(r->setup);
 	rc = r->setup->prepare ? r->setup->prepare(&e) : 0;
-	rc = rc ? rc : fs_rw_recover(r->setup, r->path, &lines, &e);
+	rc = rc ? rc : recover_dataset(r->setup, r->path, &lines, &e);
 	if (r->setup->cfg->json)
 		in_json(r->path, rc, &e, &lines);
 	*r->said = lines.len > 0;

@@ -22,6 +22,7 @@
 #include "base/os/io.h"
 #define LOG_COMPONENT LOG_WRITE
 #include "base/core/hash.h"
+#include "base/os/lock.h"
 #include "base/observe/log.h"
 #include "base/core/str.h"
 #include "fusefs/write/chunk_set.h"
@@ -42,48 +43,33 @@ enum {
 };
 
 /* The states that are open in this process, for fs_rw_states. */
-static struct open_state {
-	struct open_state *next;
-	int lock_fd;
-	char dir[];
-} * open_states;
+static struct list_link open_states = {&open_states, &open_states};
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER; /* open_states */
 
-static int state_dir_remember(const struct rw_state *s, struct err *e)
+static void state_dir_remember(struct rw_state *s)
 {
-	size_t n = strlen(s->dir) + 1;
-	struct open_state *o = malloc(sizeof(*o) + n);
+	LOCK_SCOPE(&open_lock);
 
-	if (!o)
-		return err_nomem(e);
-	o->lock_fd = s->lock_fd;
-	memcpy(o->dir, s->dir, n);
-	(void)pthread_mutex_lock(&open_lock);
-	o->next = open_states;
-	open_states = o;
-	(void)pthread_mutex_unlock(&open_lock);
-	return 0;
+	list_add(&open_states, &s->link);
 }
 
-static void state_dir_forget(const struct rw_state *s)
+static void state_dir_forget(struct rw_state *s)
 {
-	struct open_state **at, *o;
+	LOCK_SCOPE(&open_lock);
 
-	(void)pthread_mutex_lock(&open_lock);
-	for (at = &open_states; (o = *at) && o->lock_fd != s->lock_fd;)
-		at = &o->next;
-	if (o)
-		*at = o->next;
-	(void)pthread_mutex_unlock(&open_lock);
-	free(o);
+	if (s->link.next)
+		list_remove(&s->link);
 }
 
 void fs_rw_states(struct buf *out)
 {
-	(void)pthread_mutex_lock(&open_lock);
-	for (const struct open_state *o = open_states; o; o = o->next)
-		buf_put(out, o->dir, strlen(o->dir) + 1);
-	(void)pthread_mutex_unlock(&open_lock);
+	LOCK_SCOPE(&open_lock);
+
+	for (struct list_link *l = open_states.next; l != &open_states; l = l->next) {
+		const struct rw_state *s = CONTAINER_OF(l, struct rw_state, link);
+
+		buf_put(out, s->dir, strlen(s->dir) + 1);
+	}
 }
 
 /* name_in - path of the state directory below `parent`. If it is not next to the dataset, or the
@@ -273,47 +259,46 @@ static int same_filesystem(const struct rw_state *s, const struct stat *store, s
 		       s->dir, s->path);
 }
 
-int rw_state_open(const struct cfg *cfg, const char *path, bool make, struct rw_state *ret,
+int rw_state_open(const struct cfg *cfg, const char *path, bool make, struct rw_state *s,
 		  struct err *e)
 {
-	struct rw_state s = RW_STATE_INIT;
 	struct stat st;
 	int rc;
 
-	s.remote = address_is_remote(path);
-	rc = rw_state_dir(cfg, path, &s.dir, &s.path, e);
-	if (rc == 0 && s.remote && make) { /* and the directories above it */
-		free(s.dir);
-		s.dir = NULL;
-		rc = rw_state_remote(cfg, path, true, &s.dir, e);
+	*s = (struct rw_state)RW_STATE_INIT;
+	s->remote = address_is_remote(path);
+	rc = rw_state_dir(cfg, path, &s->dir, &s->path, e);
+	if (rc == 0 && s->remote && make) { /* and the directories above it */
+		free(s->dir);
+		s->dir = NULL;
+		rc = rw_state_remote(cfg, path, true, &s->dir, e);
 	}
-	if (rc == 0 && !s.remote && stat(s.path, &st) < 0)
+	if (rc == 0 && !s->remote && stat(s->path, &st) < 0)
 		rc = err_sys(e, errno, "'%s'", path);
 	if (rc == 0) {
-		s.shown = fs_shown(s.path);
-		rc = s.shown ? 0 : err_nomem(e);
+		s->shown = fs_shown(s->path);
+		rc = s->shown ? 0 : err_nomem(e);
 	}
-	s.is_dir = rc == 0 && (s.remote || S_ISDIR(st.st_mode));
-	for (int i = 0; rc == 0 && s.lock_fd < 0; i++) {
-		if (s.dir_fd >= 0)
-			(void)close(s.dir_fd);
-		s.dir_fd = -1;
-		rc = i < LOCK_TRIES ? state_dir_open_dir(s.dir, make, &s.dir_fd, e)
+	s->is_dir = rc == 0 && (s->remote || S_ISDIR(st.st_mode));
+	for (int i = 0; rc == 0 && s->lock_fd < 0; i++) {
+		if (s->dir_fd >= 0)
+			(void)close(s->dir_fd);
+		s->dir_fd = -1;
+		rc = i < LOCK_TRIES ? state_dir_open_dir(s->dir, make, &s->dir_fd, e)
 				    : err_set(e, -EBUSY, "'%s' is created and removed by "
 							 "another program at the same "
-							 "time", s.dir);
-		rc = rc ? rc : try_lock(&s, e);
+							 "time", s->dir);
+		rc = rc ? rc : try_lock(s, e);
 		rc = rc > 0 ? 0 : rc;
 	}
-	if (rc == 0 && s.is_dir && !s.remote)
-		rc = same_filesystem(&s, &st, e);
-	rc = rc ? rc : state_dir_remember(&s, e);
+	if (rc == 0 && s->is_dir && !s->remote)
+		rc = same_filesystem(s, &st, e);
 	if (rc < 0) {
-		rw_state_close(&s);
+		rw_state_close(s);
 		return rc;
 	}
-	say_who(&s, cfg);
-	*ret = s;
+	state_dir_remember(s);
+	say_who(s, cfg);
 	return 0;
 }
 
@@ -439,8 +424,7 @@ bool fs_rw_left(const char *dir)
 
 void rw_state_close(struct rw_state *s)
 {
-	if (s->lock_fd >= 0)
-		state_dir_forget(s);
+	state_dir_forget(s);
 	/* while it is locked: a process that waits for the lock then finds another file at the
 	 * path */
 	if (s->lock_fd >= 0 && rw_state_bare(s)) {

@@ -35,10 +35,6 @@ int fs_rw_open(const struct app *setup, const char *path, const struct view_requ
  * applied; FS_RW_WAITS: confirmed writes are not in it; or an error. */
 enum { FS_RW_BROKEN = 1, FS_RW_WAITS = 2 };
 int fs_rw_pending(const struct app *setup, const char *path, struct err *e);
-/* fs_rw_recover - recover it, and commit all confirmed writes. lines: a report for people,
- * appended. */
-int fs_rw_recover(const struct app *setup, const char *path, struct buf *lines,
-		  struct err *e) NZ_MUST_USE;
 /* fs_rw_repair - call it before the dataset at path is opened for reading. A dataset in the middle
  * of a commit is in neither of its states, and cannot be read before recovery. Other confirmed
  * writes are committed as well, if possible. change: false: only report it. Returns 0; on error the
@@ -89,11 +85,6 @@ int commit_tree_check(const struct app *setup, int dir_fd, const struct tree_cha
 unsigned commit_tree_recoded(const struct app *setup, const struct snapshot *now,
 			     const char *dir, const char *doc, const uint8_t *was, size_t n_was,
 			     const uint8_t *is, size_t n_is);
-
-/* commit_new - create a new Zarr store at `store` with the contents of now. dir_fd: a directory on
- * the same filesystem, for temporary objects. On failure objects may remain in both. */
-int commit_new(const struct app *setup, struct source *now, const char *store, int dir_fd,
-	       struct err *e) NZ_MUST_USE;
 
 /* ---- commit_file.c: commits a virtual file to a Zarr store ---- */
 

@@ -3,12 +3,15 @@
 #ifndef FUSEFS_WRITE_WRITABLE_INT_H
 #define FUSEFS_WRITE_WRITABLE_INT_H
 
+#include "base/core/list.h"
 #include "fusefs/write/writable.h"
 
 /* ---- state_dir.c: the state directory ---- */
 
-/* rw_state - a locked state directory: no other process writes the dataset. */
+/* rw_state - a locked state directory: no other process writes the dataset. It stays where it was
+ * opened. */
 struct rw_state {
+	struct list_link link; /* of all open ones of this process: state_dir.c */
 	char *path;   /* of the dataset, resolved; owned */
 	char *shown;  /* path for messages: an address without secrets; owned */
 	char *dir;    /* of the state directory; owned */
@@ -61,11 +64,6 @@ int rw_commit_tree(const struct app *setup, struct rw_state *state, const struct
 int rw_left(const struct buf *left, struct err *e) NZ_MUST_USE;
 
 /* ---- recover.c ---- */
-
-/* rw_recover_rest - commit confirmed writes that are not in the dataset, by opening a writable view
- * of it: the file's (nc) or the Zarr store's. */
-int rw_recover_rest(const struct app *setup, const char *path, bool nc,
-		    struct err *e) NZ_MUST_USE;
 
 /* rw_pending - 1 if a change of the dataset itself was interrupted; 0; -ESTALE: the file is another
  * one by now, or an error. */

@@ -18,7 +18,7 @@
 #include "base/observe/print.h"
 #include "base/os/lock.h"
 #include "fusefs/cmd/check/check_int.h"
-#include "fusefs/cmd/each.h"
+#include "fusefs/cmd/commands.h"
 #include "fusefs/mirror/view.h"
 #include "fusefs/daemon/stderr_capture.h"
 #include "fusefs/app/remote.h"

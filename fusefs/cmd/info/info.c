@@ -11,7 +11,7 @@
 #include "base/core/str.h"
 #include "base/observe/log.h"
 #include "base/observe/print.h"
-#include "fusefs/cmd/each.h"
+#include "fusefs/cmd/commands.h"
 #include "fusefs/cmd/info/info_int.h"
 
 enum { NAMES_GUESSED = 4096 }; /* variables that are considered for a suggestion */

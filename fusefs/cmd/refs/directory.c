@@ -21,11 +21,6 @@
 
 #define PATH_LONG ((size_t)1 << 20)
 
-/* refs_failure - a dataset that has no references. */
-struct refs_failure {
-	char *why; /* owned; NULL when memory was short */
-};
-
 struct refs_dir {
 	struct refs_job *job;
 	struct stat out; /* of an existing output */
@@ -42,7 +37,9 @@ struct refs_dir {
 	uint32_t running;
 	size_t next; /* the first dataset that no thread has taken */
 	size_t done, failed;
-	struct refs_failure *failures; /* that were not reported yet */
+	/* errors of datasets that were not reported yet; owned; an entry is NULL if memory was
+	 * short */
+	char **failures;
 	size_t n_failures, cap_failures;
 	struct err stop; /* code 0: none; else the error that ends the command */
 };
@@ -161,7 +158,7 @@ static void note_failure(struct refs_dir *d, int code, const struct err *e)
 	d->failed++;
 	if (grow_array(&d->failures, &d->cap_failures, d->n_failures + 1,
 		       sizeof(*d->failures)) == 0)
-		d->failures[d->n_failures++].why = strdup(e->msg);
+		d->failures[d->n_failures++] = strdup(e->msg);
 }
 
 static void refs_dir_work(void *arg, uint32_t thread NZ_UNUSED, uint8_t *room NZ_UNUSED)
@@ -195,10 +192,9 @@ static void refs_dir_work(void *arg, uint32_t thread NZ_UNUSED, uint8_t *room NZ
 
 /* ---- all of them ---- */
 
-static void report_failure(struct refs_dir *d, const struct refs_failure *f)
+static void report_failure(struct refs_dir *d, const char *why)
 {
-	const char *why = f->why ? f->why : "not enough memory";
-
+	why = why ? why : "not enough memory";
 	progress_end(&d->progress);
 	if (d->job->setup->cfg->hide_bad)
 		log_warn("left out: %s", why);
@@ -209,7 +205,7 @@ static void report_failure(struct refs_dir *d, const struct refs_failure *f)
 static void refs_dir_tick(void *arg)
 {
 	struct refs_dir *d = arg;
-	struct refs_failure *failures;
+	char **failures;
 	size_t n, done;
 
 	(void)pthread_mutex_lock(&d->lock);
@@ -222,8 +218,8 @@ static void refs_dir_tick(void *arg)
 	/* after an error of the output all others are its consequence */
 	for (size_t i = 0; i < n; i++) {
 		if (refs_set_broken(d->set, NULL) == 0)
-			report_failure(d, &failures[i]);
-		free(failures[i].why);
+			report_failure(d, failures[i]);
+		free(failures[i]);
 	}
 	free(failures);
 	progress_show(&d->progress, (double)done / (double)d->list.n, done, "datasets",

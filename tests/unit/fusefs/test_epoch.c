@@ -110,14 +110,14 @@ static int fake_open(void *arg, struct source **ret_source, struct view **ret_vi
 	return 0;
 }
 
-static void fake_changed(void *arg, char *const *names, size_t n)
+static void fake_changed(void *arg, const struct buf *names)
 {
 	atomic_int *mask = arg;
 
 	atomic_fetch_add(&told, 1);
-	for (size_t i = 0; i < n; i++)
-		if (names[i][0] == 'v')
-			atomic_fetch_or(mask, 1 << (names[i][1] - '0'));
+	for (const char *name = NULL; (name = buf_next(names, name));)
+		if (name[0] == 'v')
+			atomic_fetch_or(mask, 1 << (name[1] - '0'));
 }
 
 struct fixture {
