@@ -186,16 +186,6 @@ static bool warn_dims(const struct rules_warning *w, size_t rule, const char *te
 	return false;
 }
 
-static void warn_rechunk(const struct rules_warning *w, size_t rule, const char *text)
-{
-	size_t len;
-	const char *lengths = chunk_rule_vars(text, &len);
-	auto_free char *vars = lengths > text ? strndup(text, len) : NULL;
-
-	if ((!vars || warn_vars(w, rule, text, vars)) && warn_dims(w, rule, text))
-		rules_settle(w, rule);
-}
-
 void fs_rules_warn(const struct fs_rules *r, const struct cfg *cfg, const struct dataset *ds,
 		   const char *among)
 {
@@ -210,8 +200,15 @@ void fs_rules_warn(const struct fs_rules *r, const struct cfg *cfg, const struct
 		if (warn_vars(&w, i, cfg->rules.quantize.v[i], r->quants.v[i].vars))
 			rules_settle(&w, i);
 	w.of = OF_RECHUNK;
-	for (size_t i = 0; i < cfg->rules.rechunk.n; i++)
-		warn_rechunk(&w, i, cfg->rules.rechunk.v[i]);
+	for (size_t i = 0; i < cfg->rules.rechunk.n; i++) {
+		const char *text = cfg->rules.rechunk.v[i];
+		size_t len;
+		const char *lengths = chunk_rule_vars(text, &len);
+		auto_free char *vars = lengths > text ? strndup(text, len) : NULL;
+
+		if ((!vars || warn_vars(&w, i, text, vars)) && warn_dims(&w, i, text))
+			rules_settle(&w, i);
+	}
 }
 
 void fs_chunks_warn(const struct cfg *cfg, const struct dataset *ds, const char *among)

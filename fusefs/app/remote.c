@@ -107,31 +107,42 @@ static struct remote_target target_of(const struct cfg *cfg, const char *text,
 	};
 }
 
-/* app_remote_parse - parse a remote address, and create remote access. The caller frees *ret_a
- * (address_release) and, with it, the strings of *ret. */
-static int app_remote_parse(const struct cfg *cfg, const char *text, struct remote **ret_remote,
-			    struct address *ret_a, struct remote_target *ret, struct err *e)
-{
-	int rc = app_remote_get(&cfg->remote, ret_remote, e);
+/* reach - a parsed remote address, and what opens it. */
+struct reach {
+	struct remote *remote;
+	struct address a; /* owned */
+	struct remote_target t; /* borrows from a */
+};
 
-	rc = rc ? rc : address_parse(text, ret_a, e);
+static void reach_end(struct reach *r)
+{
+	address_release(&r->a);
+}
+
+/* auto_reach - released when the variable goes out of scope; initialise it at once. */
+#define auto_reach __attribute__((cleanup(reach_end))) struct reach
+
+/* app_remote_parse - parse a remote address, and create remote access. */
+static int app_remote_parse(const struct cfg *cfg, const char *text, struct reach *ret,
+			    struct err *e)
+{
+	int rc = app_remote_get(&cfg->remote, &ret->remote, e);
+
+	rc = rc ? rc : address_parse(text, &ret->a, e);
 	if (rc < 0)
 		return rc;
-	if (ret_a->kind == ADDRESS_PATH) {
-		address_release(ret_a);
+	if (ret->a.kind == ADDRESS_PATH)
 		return err_set(e, -EINVAL, "a local path, where a URL is expected");
-	}
-	*ret = target_of(cfg, text, ret_a);
+	ret->t = target_of(cfg, text, &ret->a);
 	return 0;
 }
 
 /* open_target - open the source at a parsed address. */
-static int open_target(const struct app *setup, struct remote *remote,
-		       const struct remote_target *t, const struct source_options *opts,
-		       struct source **ret, struct err *e)
+static int open_target(const struct app *setup, const struct reach *r,
+		       const struct source_options *opts, struct source **ret, struct err *e)
 {
 	struct source_at at;
-	int rc = remote_at(remote, t, &at, e);
+	int rc = remote_at(r->remote, &r->t, &at, e);
 
 	if (rc < 0)
 		return rc;
@@ -144,9 +155,7 @@ static int open_target(const struct app *setup, struct remote *remote,
 int fs_source(const struct app *setup, const char *path, const struct source_options *opts,
 	      struct source **ret, struct err *e)
 {
-	struct remote_target t;
-	struct remote *remote;
-	struct address a;
+	auto_reach r = {0};
 	int rc;
 
 	if (setup->cfg->concat.dim)
@@ -155,12 +164,8 @@ int fs_source(const struct app *setup, const char *path, const struct source_opt
 		rc = source_open(setup->formats, setup->n_formats, path, opts, ret, e);
 		return rc < 0 ? fs_concat_hint(path, rc, e) : 0;
 	}
-	rc = app_remote_parse(setup->cfg, path, &remote, &a, &t, e);
-	if (rc < 0)
-		return rc;
-	rc = open_target(setup, remote, &t, opts, ret, e);
-	address_release(&a);
-	return rc;
+	rc = app_remote_parse(setup->cfg, path, &r, e);
+	return rc ? rc : open_target(setup, &r, opts, ret, e);
 }
 
 static bool not_empty(void *arg, const char *name NZ_UNUSED, bool is_dir NZ_UNUSED,
@@ -175,19 +180,17 @@ int fs_remote_folder(const struct app *setup, const char *address, struct store 
 {
 	struct store *store = NULL;
 	struct err why = ERR_INIT; /* absence is no error of a folder */
-	struct remote_target t;
 	struct source_at at;
-	struct remote *remote;
-	struct address a;
+	auto_reach r = {0};
 	bool any = false;
-	int rc = app_remote_parse(setup->cfg, address, &remote, &a, &t, e);
+	int rc = app_remote_parse(setup->cfg, address, &r, e);
 
 	if (rc < 0)
 		return rc;
-	rc = remote_at(remote, &t, &at, &why);
+	rc = remote_at(r.remote, &r.t, &at, &why);
 	if (rc == 0)
 		remote_at_release(&at);
-	else if (rc == -ENOENT && remote_store(remote, &t, &store, NULL) == 0 &&
+	else if (rc == -ENOENT && remote_store(r.remote, &r.t, &store, NULL) == 0 &&
 		 !store->unlisted) {
 		struct err list = ERR_INIT;
 		int listed = store_list(store, "", false, not_empty, &any, &list);
@@ -199,7 +202,6 @@ int fs_remote_folder(const struct app *setup, const char *address, struct store 
 			why = list;
 		}
 	}
-	address_release(&a);
 	if (rc > 0)
 		*ret = store;
 	else
@@ -210,40 +212,30 @@ int fs_remote_folder(const struct app *setup, const char *address, struct store 
 int fs_source_below(const struct app *setup, const char *folder, const char *key, bool is_file,
 		    const struct source_options *opts, struct source **ret, struct err *e)
 {
-	struct remote_target t;
-	struct remote *remote;
-	struct address a;
-	int rc = app_remote_parse(setup->cfg, folder, &remote, &a, &t, e);
+	auto_reach r = {0};
+	int rc = app_remote_parse(setup->cfg, folder, &r, e);
 
 	if (rc < 0)
 		return rc;
-	auto_free char *whole = *t.key ? str_printf("%s/%s", t.key, key) : strdup(key);
-	size_t n = strlen(t.shown);
+	auto_free char *whole = *r.t.key ? str_printf("%s/%s", r.t.key, key) : strdup(key);
+	size_t n = strlen(r.t.shown);
 
-	while (n > 0 && t.shown[n - 1] == '/')
+	while (n > 0 && r.t.shown[n - 1] == '/')
 		n--;
-	auto_free char *shown = str_printf("%.*s/%s", (int)n, t.shown, key);
+	auto_free char *shown = str_printf("%.*s/%s", (int)n, r.t.shown, key);
 
-	t.key = whole;
-	t.shown = shown;
-	t.what = is_file ? REMOTE_FILE : REMOTE_TREE;
-	rc = whole && shown ? open_target(setup, remote, &t, opts, ret, e) : err_nomem(e);
-	address_release(&a);
-	return rc;
+	r.t.key = whole;
+	r.t.shown = shown;
+	r.t.what = is_file ? REMOTE_FILE : REMOTE_TREE;
+	return whole && shown ? open_target(setup, &r, opts, ret, e) : err_nomem(e);
 }
 
 int fs_store(const struct app *setup, const char *address, struct store **ret, struct err *e)
 {
-	struct remote_target t;
-	struct remote *remote;
-	struct address a;
-	int rc = app_remote_parse(setup->cfg, address, &remote, &a, &t, e);
+	auto_reach r = {0};
+	int rc = app_remote_parse(setup->cfg, address, &r, e);
 
-	if (rc < 0)
-		return rc;
-	rc = remote_store(remote, &t, ret, e);
-	address_release(&a);
-	return rc;
+	return rc ? rc : remote_store(r.remote, &r.t, ret, e);
 }
 
 /* may_be_private - true if an object that the metadata at `from` names may be in a private network:
@@ -267,23 +259,20 @@ static int app_remote_blob(void *setup, const char *from, const char *text, stru
 			   struct err *e)
 {
 	const struct cfg *cfg = ((const struct app *)setup)->cfg;
-	struct remote_target t;
 	struct source_at at;
-	struct remote *remote;
-	struct address a;
+	auto_reach r = {0};
 	int rc;
 
 	if (strchr(text, '#')) /* a fragment could send the user's credentials to any host */
 		return err_set(
 			e, -EINVAL,
 			"a reference cannot contain '#': write %%23 for a '#' in a name");
-	rc = app_remote_parse(cfg, text, &remote, &a, &t, e);
+	rc = app_remote_parse(cfg, text, &r, e);
 	if (rc < 0)
 		return rc;
-	t.what = REMOTE_OBJECT;
-	t.public_only = !cfg->remote.private_redirects && !may_be_private(from, text);
-	rc = remote_at(remote, &t, &at, e);
-	address_release(&a);
+	r.t.what = REMOTE_OBJECT;
+	r.t.public_only = !cfg->remote.private_redirects && !may_be_private(from, text);
+	rc = remote_at(r.remote, &r.t, &at, e);
 	if (rc == 0)
 		*ret = at.file;
 	return rc;

@@ -213,17 +213,6 @@ static int look_up_shaped(struct mirror *m, const struct where *dir, const char 
 	return rc;
 }
 
-/* look_up_counterpart - no real entry has this name. */
-static int look_up_counterpart(struct mirror *m, const struct where *dir, const char *name,
-			       struct view_attr *ret, struct err *e)
-{
-	int rc = look_up_converted(m, dir, name, NAME_PLAIN, name, ret, e);
-
-	if (rc == -ENOENT)
-		rc = look_up_shaped(m, dir, name, ret, e);
-	return rc == -ENOENT ? err_set(e, rc, "no '%s' in '%s'", name, dir->path) : rc;
-}
-
 int mirror_look_up(struct mirror *m, uint64_t id, const char *name, struct view_attr *ret,
 		   struct err *e)
 {
@@ -237,10 +226,12 @@ int mirror_look_up(struct mirror *m, uint64_t id, const char *name, struct view_
 	rc = real_probe(m, &dir, name, &path, &st, e);
 	if (!rc)
 		return real_enter(m, &dir, path, &st, ret, e);
-	return rc == -ENOENT && !dir.in_dataset &&
-			       !real_is_mountpoint(m, dir.dev, dir.ino, name)
-		       ? look_up_counterpart(m, &dir, name, ret, e)
-		       : rc;
+	if (rc != -ENOENT || dir.in_dataset || real_is_mountpoint(m, dir.dev, dir.ino, name))
+		return rc;
+	rc = look_up_converted(m, &dir, name, NAME_PLAIN, name, ret, e);
+	if (rc == -ENOENT)
+		rc = look_up_shaped(m, &dir, name, ret, e);
+	return rc == -ENOENT ? err_set(e, rc, "no '%s' in '%s'", name, dir.path) : rc;
 }
 
 /* look_up_walking - also find names that a program which removes a directory will still remove. */

@@ -90,15 +90,6 @@ static void inherit(const struct stat *src, mode_t bits, bool is_dir, struct sta
 	st->st_ctim = src->st_ctim;
 }
 
-/* inherit_now - the same for a view without one source, because it changes the source. */
-static void inherit_now(const struct fs *fs, bool is_dir, struct stat *st)
-{
-	struct stat src;
-
-	if (fs->writes && !fs->remote && stat(fs->path, &src) == 0)
-		inherit(&src, 0666, is_dir, st);
-}
-
 void call_stat(const struct call *c, const struct view_attr *a, struct stat *st)
 {
 	*st = (struct stat){
@@ -114,10 +105,12 @@ void call_stat(const struct call *c, const struct view_attr *a, struct stat *st)
 		.st_blocks = (blkcnt_t)(a->size / 512 + (a->size % 512 != 0)),
 	};
 	if (!a->own) {
+		struct stat src;
+
 		if (c->ep->source)
 			inherit(&c->ep->source->ds.st, 0444, a->is_dir, st);
-		else
-			inherit_now(c->fs, a->is_dir, st);
+		else if (c->fs->writes && !c->fs->remote && stat(c->fs->path, &src) == 0)
+			inherit(&src, 0666, a->is_dir, st); /* the view changes its source */
 		return;
 	}
 	st->st_mode |= a->mode & 0777;
@@ -605,15 +598,6 @@ static int read_ops_list(struct readdir_listing *l, uint64_t id, uint64_t off)
 	return l->used > dots ? 0 : rc;
 }
 
-static void reply_list(struct readdir_listing *l)
-{
-	struct call *c = l->c;
-
-	epochs_reported(c->fs->live, c->ep, l->reported);
-	if (fuse_reply_buf(c->req, l->buf, l->used) == -ENOENT)
-		epochs_reported(c->fs->live, c->ep, -l->reported);
-}
-
 static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, bool plus)
 {
 	struct call c;
@@ -634,12 +618,15 @@ static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 		rc = err_set(&c.e, -ESTALE, "directory changed while it was listed");
 	else
 		rc = read_ops_list(&l, live_id(ino), at);
-	if (rc == 0)
-		reply_list(&l);
-	else if (rc == -ESTALE)
+	if (rc == 0) {
+		epochs_reported(c.fs->live, c.ep, l.reported);
+		if (fuse_reply_buf(req, l.buf, l.used) == -ENOENT)
+			epochs_reported(c.fs->live, c.ep, -l.reported);
+	} else if (rc == -ESTALE) {
 		reply_fail(c.fs, req, rc, false, false, &c.e);
-	else
+	} else {
 		call_fail(&c, rc, false);
+	}
 	call_end(&c);
 }
 

@@ -20,23 +20,6 @@ static bool changes_form(const struct dtype *t)
 	return dt_is_vlen(t) || (t->kind == DT_STRING && t->size > 1);
 }
 
-/* deferred_arrays_path_of - key of an array, in b. NULL: memory is short. */
-static const char *deferred_arrays_path_of(const struct dataset *ds, uint32_t array,
-					   struct buf *b)
-{
-	buf_clear(b);
-	ds_array_path(ds, array, b);
-	buf_putc(b, '\0');
-	return buf_ok(b) ? (const char *)b->data + 1 : NULL;
-}
-
-static bool is_array(const struct commit_paths *p, const char *path)
-{
-	const struct commit_path *x = commit_paths_find(p, path, strlen(path));
-
-	return x && x->array != DS_NONE;
-}
-
 int commit_deferred(const struct dataset *was, const struct dataset *now,
 		    struct commit_paths *ret)
 {
@@ -45,16 +28,23 @@ int commit_deferred(const struct dataset *was, const struct dataset *now,
 	int rc = 0;
 
 	for (uint32_t i = 0; i < now->n_arrays && rc == 0; i++) {
+		const struct commit_path *x;
 		const char *path;
 
 		if (!changes_form(&now->arrays[i].type))
 			continue;
 		if (!old.v)
 			rc = commit_paths_of(&old, was);
-		path = rc == 0 ? deferred_arrays_path_of(now, i, &b) : NULL;
-		if (!path)
+		buf_clear(&b);
+		ds_array_path(now, i, &b);
+		buf_putc(&b, '\0');
+		if (rc < 0 || !buf_ok(&b)) {
 			rc = -ENOMEM;
-		else if (*path && !is_array(&old, path))
+			break;
+		}
+		path = (const char *)b.data + 1;
+		x = commit_paths_find(&old, path, strlen(path));
+		if (*path && (!x || x->array == DS_NONE))
 			rc = commit_paths_add(ret, path, i);
 	}
 	commit_paths_sort(ret);

@@ -46,13 +46,6 @@ enum {
 static struct list_link open_states = {&open_states, &open_states};
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER; /* open_states */
 
-static void state_dir_remember(struct rw_state *s)
-{
-	LOCK_SCOPE(&open_lock);
-
-	list_add(&open_states, &s->link);
-}
-
 static void state_dir_forget(struct rw_state *s)
 {
 	LOCK_SCOPE(&open_lock);
@@ -297,8 +290,9 @@ int rw_state_open(const struct cfg *cfg, const char *path, bool make, struct rw_
 		rw_state_close(s);
 		return rc;
 	}
-	state_dir_remember(s);
 	say_who(s, cfg);
+	LOCK_SCOPE(&open_lock);
+	list_add(&open_states, &s->link);
 	return 0;
 }
 

@@ -47,14 +47,6 @@ static void rw_close(struct view *v)
 	rw_free(rw);
 }
 
-static void writable_take_over(struct rw *rw, struct view *v)
-{
-	rw->inner = v->ops;
-	rw->ops = *v->ops;
-	rw->ops.close = rw_close;
-	v->ops = &rw->ops;
-}
-
 /* ---- writable datasets ---- */
 
 static int other_format(const char *path, struct err *e)
@@ -339,7 +331,10 @@ int fs_rw_open(const struct app *setup, const char *path, const struct view_requ
 		rw_free(rw);
 		return rc;
 	}
-	writable_take_over(rw, *ret);
+	rw->inner = (*ret)->ops;
+	rw->ops = *rw->inner;
+	rw->ops.close = rw_close;
+	(*ret)->ops = &rw->ops;
 	return 0;
 }
 

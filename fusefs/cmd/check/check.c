@@ -83,6 +83,14 @@ static int check_open_source(struct check_run_s *r, struct err *rest, struct err
 	return rc;
 }
 
+/* work_of - bytes of elements of an array, for the progress. */
+static double work_of(const struct check *c, uint32_t array)
+{
+	const struct ds_array *a = &c->source->ds.arrays[array];
+
+	return (double)a->n_chunks * (double)u64_max(a->chunk_bytes, 1);
+}
+
 /* open_chunks - plan to read every array as elements, and open c->io. */
 static int open_chunks(struct check *c, struct err *e)
 {
@@ -100,7 +108,7 @@ static int open_chunks(struct check *c, struct err *e)
 			.kind = dt_is_vlen(&a->type) ? PLAN_VLEN : PLAN_DECODE,
 			.fill_declared = true, /* chunks that were never written are not read */
 		};
-		c->all += (double)a->n_chunks * (double)u64_max(a->chunk_bytes, 1);
+		c->all += work_of(c, i);
 	}
 	return chunkio_new(c->source, c->plans, &io, &c->io, e);
 }
@@ -237,14 +245,6 @@ int check_chunks(const struct app *setup, struct source *s, uint32_t n_workers,
 	return rc;
 }
 
-/* check_skip - continue where an earlier check stopped. */
-static void check_skip(struct check *c)
-{
-	for (uint32_t i = 0; i < c->next.array; i++)
-		c->passed += (double)c->source->ds.arrays[i].n_chunks *
-			     (double)u64_max(c->source->ds.arrays[i].chunk_bytes, 1);
-}
-
 static int all(struct check_run_s *r, struct err *e)
 {
 	const struct cfg *cfg = r->setup->cfg;
@@ -254,11 +254,11 @@ static int all(struct check_run_s *r, struct err *e)
 		rc = source_fingerprint(r->setup, r->c.source, &r->same, e);
 		rc = rc ? rc : check_state_load(&r->c, cfg->check.resume, r->same, e);
 		r->resumed = rc > 0;
-		if (rc > 0)
-			check_skip(&r->c);
 	}
 	if (rc < 0)
 		return rc;
+	for (uint32_t i = 0; i < r->c.next.array; i++) /* it continues after these */
+		r->c.passed += work_of(&r->c, i);
 	progress_begin(&r->progress);
 	r->saved = r->polled = clock_ns();
 	rc = check_run(&r->c, check_tick, r, e);
@@ -274,18 +274,11 @@ static int all(struct check_run_s *r, struct err *e)
 	return rc;
 }
 
-static bool check_print_report(struct check_run_s *r, bool done)
-{
-	struct buf out = buf_of(REPORT_MAX);
-
-	check_report(&r->c, done, r->resumed, &out);
-	return print_text(&out) == 0;
-}
-
 static int check(void *arg)
 {
 	struct check_run_s *r = arg;
 	struct err e = ERR_INIT, rest = ERR_INIT;
+	auto_buf out = buf_of(REPORT_MAX);
 	bool bad;
 	int rc;
 
@@ -296,7 +289,8 @@ static int check(void *arg)
 		rc = all(r, &e);
 		if (rc == 0 || r->c.taken || r->c.bad.n) {
 			r->reported->known.printed = true;
-			rc = check_print_report(r, rc == 0) ? rc : -EIO;
+			check_report(&r->c, rc == 0, r->resumed, &out);
+			rc = print_part(&out) ? rc : -EIO;
 		}
 	}
 	if (rc < 0 && e.code)

@@ -142,15 +142,6 @@ static void print_notes(const char *const *notes, uint32_t n)
 		log_warn("... and %" PRIu32 " more; see nczarrfs info", n - NOTES_SHOWN);
 }
 
-/* weigh - estimate the amount of work for the progress bar. */
-static void weigh(struct convert *c)
-{
-	const struct dataset *ds = &c->source->ds;
-
-	for (uint32_t i = 0; i < ds->n_arrays; i++)
-		c->all += (double)ds->arrays[i].n_chunks;
-}
-
 static int convert_prepare(struct convert_run *r, struct err *e)
 {
 	const struct cfg *cfg = r->setup->cfg;
@@ -181,7 +172,8 @@ static int convert_prepare(struct convert_run *r, struct err *e)
 		c->same = 0; /* no earlier run to continue */
 	for (const char *s = cfg->out; c->same && *s; s++)
 		c->same = fingerprint_mix(c->same, (unsigned char)*s);
-	weigh(c);
+	for (uint32_t i = 0; i < c->source->ds.n_arrays; i++) /* an estimate of the work */
+		c->all += (double)c->source->ds.arrays[i].n_chunks;
 	c->n_workers = workers_threads(&cfg->limits, c->source->remote || url_is(cfg->out));
 	return 0;
 }
