@@ -161,21 +161,20 @@ static void text_head(struct status *s, struct writing *w)
 
 static void json_head(struct status *s, struct writing *w)
 {
-	struct buf *out = w->out, levels;
+	const char *const facts[][2] = {{"mount", s->mountpoint},
+					{"source", s->cfg->shown},
+					{"view", s->view},
+					{"format", s->format},
+					{"version", NCZARRFS_VERSION}};
+	struct buf *out = w->out;
+	auto_buf levels = buf_of(1024);
 
-	buf_init(&levels, 1024);
 	log_levels(&levels);
 	buf_putc(&levels, '\0');
-	buf_putc(out, '{');
-	str_put_member(out, "mount", s->mountpoint);
-	buf_puts(out, ",\n ");
-	str_put_member(out, "source", s->cfg->shown);
-	buf_puts(out, ",\n ");
-	str_put_member(out, "view", s->view);
-	buf_puts(out, ",\n ");
-	str_put_member(out, "format", s->format);
-	buf_puts(out, ",\n ");
-	str_put_member(out, "version", NCZARRFS_VERSION);
+	for (size_t i = 0; i < ARRAY_LEN(facts); i++) {
+		buf_puts(out, i ? ",\n " : "{");
+		str_put_member(out, facts[i][0], facts[i][1]);
+	}
 	buf_printf(out, ",\n \"pid\": %d,\n \"uptime_seconds\": %" PRIu64 ",\n \"options\": {",
 		   (int)getpid(), seconds_up(s));
 	cfg_each(s->cfg, put_option, w);
@@ -184,7 +183,6 @@ static void json_head(struct status *s, struct writing *w)
 	w->any = false;
 	metrics_each(daemon_status_put_value, w);
 	buf_puts(out, w->any ? "}}\n" : "}\n");
-	buf_release(&levels);
 }
 
 /* status_text - append the status of a mount; private: include details for its owner. */

@@ -672,24 +672,35 @@ static bool walk_here_locked(const struct mirror_walk *w, const struct where *di
 	return w && w->l->dev == dir->dev && w->l->ino == dir->ino && !walk_over(w, now);
 }
 
+/* walk_process - the process of this request, and its parent, if a walk of the directory is active;
+ * gone: one that removed something. *ret is 0 otherwise. */
+static void walk_process(struct mirror *m, const struct where *dir, bool gone, int64_t now,
+			 pid_t *ret, pid_t *ret_parent)
+{
+	bool any = false;
+
+	*ret = *ret_parent = 0;
+	(void)pthread_mutex_lock(&m->lock);
+	for (size_t i = 0; i < WALKS; i++)
+		any = any || (walk_here_locked(m->walks[i], dir, now) &&
+			      (!gone || m->walks[i]->gone));
+	(void)pthread_mutex_unlock(&m->lock);
+	if (any) /* without the lock: it reads a file */
+		process_of(mirror_caller, ret, ret_parent);
+}
+
 void walk_removed(struct mirror *m, const struct where *dir, const char *name)
 {
 	const int64_t now = clock_ms();
 	auto_free char *path = path_join(dir->path, name);
 	const uint64_t id = path ? real_known_id(m, path) : UNKNOWN_ID;
-	pid_t process = 0, parent = 0;
-	bool any = false;
+	pid_t process, parent;
 
+	walk_process(m, dir, false, now, &process, &parent);
 	(void)pthread_mutex_lock(&m->lock);
-	for (size_t i = 0; i < WALKS; i++) {
+	for (size_t i = 0; i < WALKS; i++)
 		if (m->walks[i] && m->walks[i]->dir == id) /* this directory was removed */
 			walk_end_locked(m, i);
-		any = any || walk_here_locked(m->walks[i], dir, now);
-	}
-	(void)pthread_mutex_unlock(&m->lock);
-	if (any)
-		process_of(mirror_caller, &process, &parent);
-	(void)pthread_mutex_lock(&m->lock);
 	for (size_t i = 0; i < WALKS && process; i++) {
 		struct mirror_walk *w = m->walks[i];
 
@@ -723,15 +734,8 @@ int walk_gone(struct mirror *m, const struct where *dir, const char *name, bool 
 {
 	const int64_t now = clock_ms();
 	pid_t process, parent;
-	bool any = false;
 
-	(void)pthread_mutex_lock(&m->lock);
-	for (size_t i = 0; i < WALKS; i++)
-		any = any || (walk_here_locked(m->walks[i], dir, now) && m->walks[i]->gone);
-	(void)pthread_mutex_unlock(&m->lock);
-	if (!any)
-		return -ENOENT;
-	process_of(mirror_caller, &process, &parent);
+	walk_process(m, dir, true, now, &process, &parent);
 	LOCK_SCOPE(&m->lock);
 
 	for (size_t i = 0; i < WALKS && process; i++) {

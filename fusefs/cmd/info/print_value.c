@@ -13,134 +13,104 @@
 
 enum { TEXT_SHOWN = 64, DEPTH_MAX = 8 };
 
-static void print_value_put_type(struct buf *out, const struct dtype *t, int depth);
+static void put_type(struct buf *out, const struct dtype *t, bool cdl, int depth);
 
-static void print_value_put_fields(struct buf *out, const struct dtype *t, int depth)
+/* put_type_fields - nested types are written out, as the model does not have netCDF's names for
+ * them. */
+static void put_type_fields(struct buf *out, const struct dtype *t, bool cdl, int depth)
 {
-	buf_puts(out, "compound {");
+	buf_puts(out, cdl ? "compound { " : "compound {");
 	for (uint32_t i = 0; i < t->n_fields; i++) {
 		const struct dt_field *f = &t->fields[i];
 
-		buf_puts(out, i ? ", " : "");
-		str_put_plain(out, f->name);
-		buf_puts(out, ": ");
-		print_value_put_type(out, &f->type, depth + 1);
+		if (cdl) {
+			put_type(out, &f->type, cdl, depth + 1);
+			buf_putc(out, ' ');
+			info_cdl_name(out, f->name);
+		} else {
+			buf_puts(out, i ? ", " : "");
+			str_put_plain(out, f->name);
+			buf_puts(out, ": ");
+			put_type(out, &f->type, cdl, depth + 1);
+		}
 		for (uint32_t d = 0; d < f->rank; d++)
-			buf_printf(out, "[%" PRIu64 "]", f->dims[d]);
+			buf_printf(out, "%s%" PRIu64 "%s", !cdl ? "[" : d ? ", " : "(", f->dims[d],
+				   !cdl ? "]" : d + 1 < f->rank ? "" : ")");
+		buf_puts(out, cdl ? " ; " : "");
 	}
 	buf_putc(out, '}');
 }
 
-static void print_value_put_type(struct buf *out, const struct dtype *t, int depth)
+static void put_number_type(struct buf *out, const struct dtype *t, bool cdl)
 {
-	static const char *const names[] = {
-		[DT_BOOL] = "bool",   [DT_INT] = "int",         [DT_UINT] = "uint",
-		[DT_FLOAT] = "float", [DT_COMPLEX] = "complex",
-	};
+	static const char *const names[] = {[DT_INT] = "int",
+					    [DT_UINT] = "uint",
+					    [DT_FLOAT] = "float",
+					    [DT_COMPLEX] = "complex"};
+	static const char *const ints[] = {[1] = "byte", [2] = "short", [4] = "int", [8] = "int64"};
 
+	if (!cdl)
+		buf_printf(out, "%s%" PRIu64 "%s", names[t->kind], (uint64_t)t->size * 8,
+			   t->big_endian && t->size > 1 ? " big-endian" : "");
+	else if (t->kind == DT_FLOAT)
+		buf_puts(out, t->size == 4 ? "float" : t->size == 8 ? "double" : "float16");
+	else if (t->kind == DT_COMPLEX)
+		buf_puts(out, t->size == 8 ? "complex64" : "complex128");
+	else if (t->size >= ARRAY_LEN(ints) || !ints[t->size])
+		buf_putc(out, '?');
+	else
+		buf_printf(out, "%s%s", t->kind == DT_UINT ? "u" : "", ints[t->size]);
+}
+
+/* put_type - cdl: as ncdump writes it. */
+static void put_type(struct buf *out, const struct dtype *t, bool cdl, int depth)
+{
 	if (depth > DEPTH_MAX) {
 		buf_puts(out, "...");
 		return;
 	}
 	switch (t->kind) {
 	case DT_BOOL:
-		buf_puts(out, names[t->kind]);
+		buf_puts(out, "bool");
 		break;
 	case DT_INT:
 	case DT_UINT:
 	case DT_FLOAT:
 	case DT_COMPLEX:
-		buf_printf(out, "%s%" PRIu64 "%s", names[t->kind], (uint64_t)t->size * 8,
-			   t->big_endian && t->size > 1 ? " big-endian" : "");
+		put_number_type(out, t, cdl);
 		break;
 	case DT_STRING:
-		if (dt_is_char(t))
-			buf_puts(out, "char");
-		else
-			buf_printf(out, "string of %" PRIu32 " bytes", t->size);
+		buf_puts(out, dt_is_char(t) ? "char" : "string");
+		if (!cdl && !dt_is_char(t))
+			buf_printf(out, " of %" PRIu32 " bytes", t->size);
 		break;
 	case DT_OPAQUE:
-		buf_printf(out, "opaque of %" PRIu32 " bytes", t->size);
+		buf_printf(out, cdl ? "opaque(%" PRIu32 ")" : "opaque of %" PRIu32 " bytes",
+			   t->size);
 		break;
 	case DT_COMPOUND:
-		print_value_put_fields(out, t, depth);
+		put_type_fields(out, t, cdl, depth);
 		break;
 	case DT_VSTRING:
 		buf_puts(out, "string");
 		break;
 	case DT_VLEN:
-		buf_puts(out, "list of ");
+		buf_puts(out, cdl ? "" : "list of ");
 		if (t->base)
-			print_value_put_type(out, t->base, depth + 1);
+			put_type(out, t->base, cdl, depth + 1);
+		buf_puts(out, cdl ? "(*)" : "");
 		break;
 	}
 }
 
 void info_type(struct buf *out, const struct dtype *t)
 {
-	print_value_put_type(out, t, 0);
-}
-
-/* put_cdl_type - nested types are written out, as the model does not have netCDF's names for
- * them. */
-static void put_cdl_type(struct buf *out, const struct dtype *t, int depth)
-{
-	static const char *const ints[] = {[1] = "byte", [2] = "short", [4] = "int", [8] = "int64"};
-	static const char *const uints[] = {
-		[1] = "ubyte", [2] = "ushort", [4] = "uint", [8] = "uint64"};
-
-	switch (depth > DEPTH_MAX ? DT_BOOL : t->kind) {
-	case DT_BOOL:
-		buf_puts(out, depth > DEPTH_MAX ? "..." : "bool");
-		break;
-	case DT_INT:
-		buf_puts(out, t->size < ARRAY_LEN(ints) && ints[t->size] ? ints[t->size] : "?");
-		break;
-	case DT_UINT:
-		buf_puts(out,
-			 t->size < ARRAY_LEN(uints) && uints[t->size] ? uints[t->size] : "?");
-		break;
-	case DT_FLOAT:
-		buf_puts(out, t->size == 4 ? "float" : t->size == 8 ? "double" : "float16");
-		break;
-	case DT_COMPLEX:
-		buf_puts(out, t->size == 8 ? "complex64" : "complex128");
-		break;
-	case DT_STRING:
-		buf_puts(out, dt_is_char(t) ? "char" : "string");
-		break;
-	case DT_OPAQUE:
-		buf_printf(out, "opaque(%" PRIu32 ")", t->size);
-		break;
-	case DT_COMPOUND:
-		buf_puts(out, "compound { ");
-		for (uint32_t i = 0; i < t->n_fields; i++) {
-			const struct dt_field *f = &t->fields[i];
-
-			put_cdl_type(out, &f->type, depth + 1);
-			buf_putc(out, ' ');
-			info_cdl_name(out, f->name);
-			for (uint32_t d = 0; d < f->rank; d++)
-				buf_printf(out, "%s%" PRIu64 "%s", d ? ", " : "(", f->dims[d],
-					   d + 1 < f->rank ? "" : ")");
-			buf_puts(out, " ; ");
-		}
-		buf_putc(out, '}');
-		break;
-	case DT_VSTRING:
-		buf_puts(out, "string");
-		break;
-	case DT_VLEN:
-		if (t->base)
-			put_cdl_type(out, t->base, depth + 1);
-		buf_puts(out, "(*)");
-		break;
-	}
+	put_type(out, t, false, 0);
 }
 
 void info_cdl_type(struct buf *out, const struct dtype *t)
 {
-	put_cdl_type(out, t, 0);
+	put_type(out, t, true, 0);
 }
 
 void info_cdl_name(struct buf *out, const char *name)
