@@ -179,8 +179,8 @@ static int next_file(struct convert *c, struct convert_unit *ret, struct err *e)
 	return rc ? rc : -ENOENT;
 }
 
-/* by_depth - order metadata files so that those that identify a store come after all files below
- * it. */
+/* by_depth - order metadata files, which are taken from the end, so that those that identify a store
+ * come after all files below it. */
 static int by_depth(const void *p, const void *q)
 {
 	const struct convert_unit *a = p, *b = q;
@@ -191,8 +191,8 @@ static int by_depth(const void *p, const void *q)
 	for (const char *s = b->path; *s; s++)
 		m += *s == '/';
 	if (n != m)
-		return n > m ? -1 : 1;
-	return strcmp(b->path, a->path); /* .zmetadata after .zgroup */
+		return n < m ? -1 : 1;
+	return strcmp(a->path, b->path); /* .zmetadata after .zgroup */
 }
 
 /* next_part - the next part of the single file. */
@@ -239,13 +239,6 @@ static int next_unit(struct convert *c, struct convert_unit *ret, struct err *e)
 		return rc;
 	if (!w->ending && w->n_docs)
 		qsort(w->docs, w->n_docs, sizeof(*w->docs), by_depth);
-	if (!w->ending)
-		for (size_t i = 0; i < w->n_docs / 2; i++) { /* taken from the end */
-			struct convert_unit x = w->docs[i];
-
-			w->docs[i] = w->docs[w->n_docs - 1 - i];
-			w->docs[w->n_docs - 1 - i] = x;
-		}
 	w->ending = true;
 	if (w->n_docs == 0)
 		return -ENOENT;
