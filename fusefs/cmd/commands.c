@@ -4,6 +4,7 @@
 #include "fusefs/cmd/commands.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/observe/log.h"
 #include "base/observe/print.h"
@@ -13,7 +14,6 @@
 #include "fusefs/cmd/convert/convert.h"
 #include "fusefs/cmd/refs/refs.h"
 #include "fusefs/http/server.h"
-#include "fusefs/daemon/status.h"
 #include "hdf5view/hdf5view.h"
 
 static int run_help(const struct app *setup)
@@ -62,14 +62,46 @@ static int run_filters(const struct app *setup)
 	return print_text(&text);
 }
 
-static int run_status(const struct app *setup)
+struct print {
+	const struct cfg *cfg;
+	struct buf *out;
+};
+
+/* print_config_put - print one option. A free-form value may be an address with a password. */
+static void print_config_put(void *arg, const char *name, const char *value,
+			     bool said NZ_UNUSED, bool is_path)
 {
-	return status_command(setup->cfg);
+	const struct print *p = arg;
+	auto_free char *shown = is_path ? cfg_show(value) : NULL;
+	size_t start = p->out->len, n;
+
+	if (strcmp(name, "config") == 0)
+		return; /* the list of files that were read is printed separately */
+	buf_printf(p->out, "%s = %s", name, *value ? (shown ? shown : value) : "yes");
+	n = p->out->len - start;
+	buf_printf(p->out, "%*s ; %s\n", n < 40 ? (int)(40 - n) : 0, "",
+		   cfg_where(p->cfg, name));
 }
 
-static int run_log(const struct app *setup)
+/* run_print - the effective options and their origins, in the form of a configuration file. */
+static int run_print(const struct app *setup)
 {
-	return status_log_command(setup->cfg);
+	const struct cfg *cfg = setup->cfg;
+	struct print p = {.cfg = cfg};
+	struct buf text = buf_of((size_t)1 << 22);
+
+	for (size_t i = cfg->config.read.n; i-- > 0;)
+		buf_printf(&text, "; read: %s\n", cfg->config.read.v[i]);
+	if (!cfg->config.read.n)
+		buf_puts(&text, "; no configuration file was read\n");
+	if (cfg->shown)
+		buf_printf(&text, "; source: %s\n", cfg->shown);
+	if (cfg->mountpoint)
+		buf_printf(&text, "; target: %s\n", cfg->mountpoint);
+	buf_puts(&text, "[defaults]\n");
+	p.out = &text;
+	cfg_each(cfg, print_config_put, &p);
+	return print_text(&text);
 }
 
 static const struct subcommand {
@@ -85,12 +117,12 @@ static const struct subcommand {
 	{CFG_CHECK, SUB_CACHE, fs_check},
 	{CFG_CONVERT, SUB_RULES | SUB_CACHE, fs_convert},
 	{CFG_SERVE, SUB_RULES | SUB_CACHE, fs_serve_http},
-	{CFG_STATUS, 0, run_status},
-	{CFG_LOG, 0, run_log},
+	{CFG_STATUS, 0, status_command},
+	{CFG_LOG, 0, status_log_command},
 	{CFG_MOUNT_NAMED, SUB_RIGHTS, mounts_mount},
 	{CFG_UMOUNT, SUB_RIGHTS, mounts_umount},
 	{CFG_LIST, 0, mounts_list},
-	{CFG_PRINT, 0, config_print},
+	{CFG_PRINT, 0, run_print},
 	{CFG_HELP, 0, run_help},
 	{CFG_VERSION, 0, run_version},
 };

@@ -21,11 +21,13 @@ bool subcommand_has(enum cfg_command command, unsigned flag);
  * exit status. */
 int each_source(const struct app *setup, const char *command);
 
-/* The commands `mount` with several names, `umount`, `list`, and --print-config. */
+/* The commands `mount` with several names, `umount`, `list`, `status` and `log`. They print and
+ * return the exit status. */
 int mounts_mount(const struct app *setup);
 int mounts_umount(const struct app *setup);
 int mounts_list(const struct app *setup);
-int config_print(const struct app *setup);
+int status_command(const struct app *setup);
+int status_log_command(const struct app *setup);
 
 /* subcommand_run - run setup->cfg's command. Prints; returns the exit status. */
 int subcommand_run(const struct app *setup);

@@ -4,7 +4,7 @@
  * Whether a mount of ours exists is read from /proc first, so that no server that hangs or has died
  * is accessed. The request is made in a child with a time limit, because a request to a server that
  * hangs cannot be cancelled without killing its process. */
-#include "fusefs/daemon/status.h"
+#include "fusefs/cmd/commands.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,6 @@
 #include "base/observe/log.h"
 #include "base/observe/print.h"
 #include "base/os/cancel.h"
-#include "fusefs/app/fusefs.h"
 #include "fusefs/daemon/child_query.h"
 #include "fusefs/daemon/control_socket.h"
 #include "fusefs/daemon/mountinfo.h"
@@ -172,12 +171,16 @@ static int cmd_status_run(const char *path, enum status_what what, const char *t
 	return print_text(&out);
 }
 
-int status_command(const struct cfg *cfg)
+int status_command(const struct app *setup)
 {
+	const struct cfg *cfg = setup->cfg;
+
 	return cmd_status_run(cfg->source, cfg->json ? STATUS_JSON : STATUS_TEXT, "");
 }
 
-int status_log_command(const struct cfg *cfg)
+int status_log_command(const struct app *setup)
 {
-	return cmd_status_run(cfg->source, STATUS_LEVELS, cfg->out ? cfg->out : "");
+	const char *levels = setup->cfg->out;
+
+	return cmd_status_run(setup->cfg->source, STATUS_LEVELS, levels ? levels : "");
 }

@@ -29,11 +29,6 @@ void status_ioctl(struct status *s, fuse_req_t req, fuse_ino_t ino, unsigned int
 /* status_metrics - append the metrics as OpenMetrics. */
 void status_metrics(struct status *s, struct buf *out);
 
-/* status_command, status_log_command - the two commands, for the mountpoint cfg->source. They print
- * and return the exit status. */
-int status_command(const struct cfg *cfg);
-int status_log_command(const struct cfg *cfg);
-
 /* status_socket - a thread that sends OpenMetrics text to each client of cfg->metrics; created
  * before mounting, so that errors are reported in time.
  * status_socket_open  binds. Returns 0 with *ret; -EADDRINUSE: another process listens there.

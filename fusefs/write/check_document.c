@@ -93,25 +93,25 @@ static int doc_store_list(struct store *s, const char *key, bool want_stat NZ_UN
 			  store_emit *emit, void *arg, struct err *e)
 {
 	const struct few *f = doc_store_of(s);
-	size_t len = strlen(key), own = f->name > f->key ? (size_t)(f->name - f->key - 1) : 0;
+	const char *const names[] = {f->group_name, ARRAY_DOC, f->name};
+	const size_t len = strlen(key);
 	struct store_stat st = {.version = 1};
 	const char *next = len ? f->key + len + 1 : f->key, *end;
-	char part[256];
+	char part[256], path[STORE_KEY_MAX + 16];
+	const void *p;
+	size_t n;
 
 	if (!check_document_is_dir(f, key, len))
 		return err_set(e, -ENOENT, "no '%s'", key);
-	st.size = strlen(f->group);
-	if ((len != own || f->own_group) && !emit(arg, f->group_name, false, &st))
-		return 0;
-	if (len == own && f->array.len) {
-		st.size = f->array.len;
-		if (!emit(arg, ARRAY_DOC, false, &st))
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		if (i == 2 && (strcmp(f->name, names[0]) == 0 || strcmp(f->name, names[1]) == 0))
+			continue; /* it was emitted */
+		(void)snprintf(path, sizeof(path), "%s%s%s", key, len ? "/" : "", names[i]);
+		if (!check_document_object(f, path, &p, &n))
+			continue;
+		st.size = n;
+		if (!emit(arg, names[i], false, &st))
 			return 0;
-	}
-	if (len == own) {
-		st.size = f->doc.len;
-		(void)emit(arg, f->name, false, &st); /* the last entry */
-		return 0;
 	}
 	end = strchr(next, '/');
 	if (!end || end - next >= (ptrdiff_t)sizeof(part))

@@ -179,8 +179,8 @@ static int next_file(struct convert *c, struct convert_unit *ret, struct err *e)
 	return rc ? rc : -ENOENT;
 }
 
-/* by_depth - order metadata files, which are taken from the end, so that those that identify a store
- * come after all files below it. */
+/* by_depth - order metadata files, which are taken from the end, so that those that identify a
+ * store come after all files below it. */
 static int by_depth(const void *p, const void *q)
 {
 	const struct convert_unit *a = p, *b = q;
