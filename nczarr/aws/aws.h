@@ -82,13 +82,12 @@ void aws_profile_release(struct aws_profile *p);
 struct aws_keys *aws_keys_make(const char *access, const char *secret, const char *token,
 			       int64_t expires, const char *from);
 
-/* aws_options - arguments of aws_new(); owned. */
+/* aws_options - arguments of aws_new(). */
 struct aws_options {
 	struct http_client *net;
-	char *profile;        /* NULL: AWS_PROFILE, or "default" */
-	char *region, *access, *secret, *config_file;
-	bool anonymous, fixed_only;
-	uint32_t connect_ms;
+	const struct remote_options *opts; /* borrowed */
+	char *profile;        /* of the address, in place of all keys in opts; owned; NULL */
+	bool fixed_only;
 };
 
 /* aws_resolved - result of a search for keys. */
@@ -104,9 +103,9 @@ int aws_resolve(const struct aws_options *o, struct aws_resolved *ret,
 void aws_resolved_release(struct aws_resolved *f);
 
 /* Keys from services. *ret NULL with 0: no such service. */
-int aws_from_container(const struct aws_options *o, struct aws_keys **ret,
+int aws_from_container(struct http_client *net, struct aws_keys **ret,
 		       struct err *e) NZ_MUST_USE;
-int aws_from_instance(const struct aws_options *o, struct aws_keys **ret,
+int aws_from_instance(struct http_client *net, struct aws_keys **ret,
 		      struct err *e) NZ_MUST_USE;
 
 /* aws_role - a role to assume through STS. */
@@ -118,11 +117,14 @@ struct aws_role {
 	const struct aws_keys *keys;
 	const char *region;         /* NULL: the global service */
 };
-int aws_from_sts(const struct aws_options *o, const struct aws_role *role, struct aws_keys **ret,
+int aws_from_sts(struct http_client *net, const struct aws_role *role, struct aws_keys **ret,
 		 struct err *e) NZ_MUST_USE;
 
-/* aws_text_file - content of a file of one line (new); NULL: e has the error. */
-char *aws_text_file(const char *path, struct err *e);
+/* aws_read_file - the content of a file of at most max bytes, and a NUL; the caller frees *ret, also
+ * after an error. aws_text_file - the line of a file that has only one. */
+int aws_read_file(const char *path, size_t max, char **ret, size_t *ret_n,
+		  struct err *e) NZ_MUST_USE;
+int aws_text_file(const char *path, char **ret, struct err *e) NZ_MUST_USE;
 
 /* aws_time - parse "2026-11-22T10:00:00Z" (with or without fractions) to seconds since 1970, and
  * ns in *ret_ns unless it is NULL. -EINVAL. */

@@ -32,19 +32,6 @@ static bool blank(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* trim - remove surrounding blanks in place. */
-static char *trim(char *text)
-{
-	size_t n;
-
-	while (blank(*text))
-		text++;
-	n = strlen(text);
-	while (n && blank(text[n - 1]))
-		text[--n] = '\0';
-	return text;
-}
-
 static int bad(const struct reading *r, const char *what, struct err *e)
 {
 	return err_set(e, -EINVAL, "'%s' line %zu: %s", r->path, r->line, what);
@@ -59,9 +46,9 @@ static int section(struct reading *r, char *text, struct err *e)
 	if (!end)
 		return bad(r, "']' is missing after the name of the section", e);
 	*end = '\0';
-	name = trim(text + 1);
+	name = str_trim(text + 1);
 	if (strncmp(name, "profile", 7) == 0 && blank(name[7]))
-		name = trim(name + 7);
+		name = str_trim(name + 7);
 	else if (r->config &&
 		 (strncmp(name, "sso-session", 11) == 0 || strncmp(name, "services", 8) == 0))
 		name = end; /* "": no profile */
@@ -103,8 +90,8 @@ static int setting(struct reading *r, char *text, bool indented, struct err *e)
 	if (!eq)
 		return r->inside ? bad(r, "neither '[section]' nor 'key = value'", e) : 0;
 	*eq = '\0';
-	key = trim(text);
-	value = trim(eq + 1);
+	key = str_trim(text);
+	value = str_trim(eq + 1);
 	r->nested = *value == '\0';
 	if (!r->inside)
 		return 0;
@@ -135,7 +122,7 @@ static int parse(struct reading *r, char *text, struct err *e)
 		if (next)
 			*next++ = '\0';
 		r->line++;
-		line = trim(text);
+		line = str_trim(text);
 		if (*line == '\0' || *line == '#' || *line == ';')
 			continue;
 		rc = *line == '[' ? section(r, line, e) : setting(r, line, indented, e);
@@ -143,33 +130,41 @@ static int parse(struct reading *r, char *text, struct err *e)
 	return rc;
 }
 
+int aws_read_file(const char *path, size_t max, char **ret, size_t *ret_n, struct err *e)
+{
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_sys(e, errno, "'%s'", path);
+	if (!S_ISREG(st.st_mode) || (size_t)st.st_size > max)
+		return err_set(e, -EINVAL, "'%s' is not a regular file of at most %zu bytes",
+			       path, max);
+	*ret_n = (size_t)st.st_size;
+	*ret = alloc_array(*ret_n + 1, 1);
+	return *ret ? io_pread(fd, *ret, *ret_n, 0, e) : err_nomem(e);
+}
+
 /* read_file - read one file; a missing one is empty. */
 static int read_file(const char *path, const char *profile, bool config,
 		     struct aws_profile *ret, struct err *e)
 {
 	struct reading r = {.path = path, .profile = profile, .config = config, .ret = ret};
-	auto_free char *text = NULL;
-	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct stat st;
-	int rc;
+	struct err why = ERR_INIT;
+	char *text = NULL;
+	size_t n;
+	int rc = aws_read_file(path, FILE_MAX, &text, &n, &why);
 
-	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-		return 0;
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_sys(e, errno, "'%s'", path);
-	if (!S_ISREG(st.st_mode) || st.st_size > FILE_MAX)
-		return err_set(e, -EINVAL, "'%s' is not a regular file of at most %u bytes",
-			       path, FILE_MAX);
-	text = alloc_array((size_t)st.st_size + 1, 1);
-	if (!text)
-		return err_nomem(e);
-	rc = io_pread(fd, text, (size_t)st.st_size, 0, e);
-	if (rc == 0 && memchr(text, '\0', (size_t)st.st_size))
-		rc = err_set(e, -EINVAL, "'%s' contains a NUL byte", path);
+	if (rc == 0 && memchr(text, '\0', n))
+		rc = err_set(&why, -EINVAL, "'%s' contains a NUL byte", path);
 	if (rc == 0)
-		rc = parse(&r, text, e);
-	explicit_bzero(text, (size_t)st.st_size);
-	return rc;
+		rc = parse(&r, text, &why);
+	if (text)
+		explicit_bzero(text, n);
+	free(text);
+	if (!text && (rc == -ENOENT || rc == -ENOTDIR))
+		return 0;
+	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
 }
 
 int aws_profile_read(const char *config, const char *credentials, const char *profile,

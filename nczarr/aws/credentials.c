@@ -66,14 +66,8 @@ int aws_new(struct http_client *net, const struct remote_options *opts, const ch
 
 	if (!a)
 		return err_nomem(e);
-	a->o.net = net;
-	a->o.profile = str_copy(aws_some(profile ? profile : opts->profile), &failed);
-	a->o.region = str_copy(aws_some(opts->region), &failed);
-	/* a profile in an address has precedence */
-	a->o.access = str_copy(aws_some(profile ? NULL : opts->access_key), &failed);
-	a->o.secret = str_copy(aws_some(profile ? NULL : opts->secret_key), &failed);
-	a->o.config_file = str_copy(aws_some(opts->config_file), &failed);
-	a->o.anonymous = opts->anonymous;
+	a->o = (struct aws_options){
+		.net = net, .opts = opts, .profile = str_copy(profile, &failed)};
 	pthread_mutex_init(&a->lock, NULL);
 	cancel_cond_init(&a->ready);
 	if (failed) {
@@ -89,10 +83,6 @@ void aws_free(struct aws *a)
 	if (!a)
 		return;
 	free(a->o.profile);
-	free(a->o.region);
-	free(a->o.access);
-	str_wipe(a->o.secret);
-	free(a->o.config_file);
 	aws_resolved_release(&a->found);
 	pthread_cond_destroy(&a->ready);
 	pthread_mutex_destroy(&a->lock);
@@ -139,7 +129,7 @@ static void credentials_take(struct aws *a, struct aws_resolved *new, int64_t no
 {
 	const struct aws_keys *was = a->found.keys;
 
-	a->again = (a->stale || a->again) && was && new->keys &&same_keys(was, new->keys);
+	a->again = (a->stale || a->again) && was && new->keys && same_keys(was, new->keys);
 	aws_keys_release(a->found.keys);
 	a->found.keys = steal(&new->keys);
 	if (!a->looked) {

@@ -4,12 +4,9 @@
 #include "nczarr/aws/aws.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "base/os/io.h"
 #include "base/core/str.h"
 #include "base/os/url.h"
 
@@ -31,7 +28,7 @@ static uint32_t near_ms(void)
 
 /* metadata_service_ask - send one request to a local service. header: NULL. The answer is
  * NUL-terminated. */
-static int metadata_service_ask(const struct aws_options *o, const char *method,
+static int metadata_service_ask(struct http_client *net, const char *method,
 				const char *url, const char *header, uint32_t ms,
 				struct http_response *ret, struct err *e)
 {
@@ -44,7 +41,7 @@ static int metadata_service_ask(const struct aws_options *o, const char *method,
 				       .no_proxy = true,
 				       .link_local = true,
 				       .total_ms = ms};
-	int rc = http_do(o->net, &w, ret, e);
+	int rc = http_do(net, &w, ret, e);
 
 	if (rc == 0) {
 		ret->body.max = ANSWER_MAX + 1;
@@ -91,12 +88,9 @@ static int container_url(char **ret, struct err *e)
 
 	*ret = NULL;
 	if (relative) {
-		if (asprintf(ret, "http://169.254.170.2%s%s", *relative == '/' ? "" : "/",
-			     relative) < 0) {
-			*ret = NULL;
-			return err_nomem(e);
-		}
-		return 0;
+		*ret = str_printf("http://169.254.170.2%s%s", *relative == '/' ? "" : "/",
+				  relative);
+		return *ret ? 0 : err_nomem(e);
 	}
 	if (!full)
 		return 0;
@@ -115,38 +109,20 @@ static int container_url(char **ret, struct err *e)
 	return *ret ? 0 : err_nomem(e);
 }
 
-/* aws_text_file - see aws.h. */
-char *aws_text_file(const char *path, struct err *e)
+int aws_text_file(const char *path, char **ret, struct err *e)
 {
-	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	auto_free char *text = NULL;
-	struct stat st;
 	size_t n;
+	int rc = aws_read_file(path, TOKEN_FILE_MAX, &text, &n, e);
 
-	if (fd < 0 || fstat(fd, &st) < 0) {
-		err_sys(e, errno, "'%s'", path);
-		return NULL;
-	}
-	if (!S_ISREG(st.st_mode) || st.st_size > TOKEN_FILE_MAX) {
-		err_set(e, -EINVAL, "'%s' is not a regular file of at most %u bytes", path,
-			TOKEN_FILE_MAX);
-		return NULL;
-	}
-	n = (size_t)st.st_size;
-	text = alloc_array(n + 1, 1);
-	if (!text) {
-		err_nomem(e); /* the caller uses the code as its own */
-		return NULL;
-	}
-	if (io_pread(fd, text, n, 0, e) < 0)
-		return NULL;
+	if (rc < 0)
+		return rc;
 	while (n && (text[n - 1] == '\n' || text[n - 1] == '\r' || text[n - 1] == ' '))
 		text[--n] = '\0';
-	if (strpbrk(text, "\r\n") || strlen(text) != n) {
-		err_set(e, -EINVAL, "'%s' has more than one line", path);
-		return NULL;
-	}
-	return steal(&text);
+	if (strpbrk(text, "\r\n") || strlen(text) != n)
+		return err_set(e, -EINVAL, "'%s' has more than one line", path);
+	*ret = steal(&text);
+	return 0;
 }
 
 /* container_header - new; NULL with 0: not needed. */
@@ -155,22 +131,17 @@ static int container_header(char **ret, struct err *e)
 	const char *file = aws_env("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
 	const char *token = aws_env("AWS_CONTAINER_AUTHORIZATION_TOKEN");
 	auto_free char *text = NULL;
+	int rc = file ? aws_text_file(file, &text, e) : 0;
 
-	*ret = NULL;
-	if (file) {
-		text = aws_text_file(file, e);
-		if (!text)
-			return e ? e->code : -EACCES;
+	if (rc < 0)
+		return rc;
+	if (file)
 		token = text;
-	}
-	if (token && asprintf(ret, "Authorization: %s", token) < 0) {
-		*ret = NULL;
-		return err_nomem(e);
-	}
-	return 0;
+	*ret = token ? str_printf("Authorization: %s", token) : NULL;
+	return token && !*ret ? err_nomem(e) : 0;
 }
 
-int aws_from_container(const struct aws_options *o, struct aws_keys **ret, struct err *e)
+int aws_from_container(struct http_client *net, struct aws_keys **ret, struct err *e)
 {
 	auto_free char *url = NULL;
 	auto_free char *header = NULL;
@@ -182,7 +153,7 @@ int aws_from_container(const struct aws_options *o, struct aws_keys **ret, struc
 		return rc;
 	rc = container_header(&header, e);
 	if (rc == 0)
-		rc = metadata_service_ask(o, "GET", url, header, CONTAINER_MS, &a, e);
+		rc = metadata_service_ask(net, "GET", url, header, CONTAINER_MS, &a, e);
 	if (rc == 0)
 		rc = metadata_service_from_json((const char *)a.body.data,
 						"the container credentials service", ret, e);
@@ -198,7 +169,7 @@ int aws_from_container(const struct aws_options *o, struct aws_keys **ret, struc
 
 #define IMDS_ROLES "/latest/meta-data/iam/security-credentials/"
 
-static int imds_ask(const struct aws_options *o, const char *method, const char *path,
+static int imds_ask(struct http_client *net, const char *method, const char *path,
 		    const char *name, const char *header, struct http_response *a,
 		    struct err *e)
 {
@@ -211,12 +182,10 @@ static int imds_ask(const struct aws_options *o, const char *method, const char 
 		base = mode && strcasecmp(mode, "ipv6") == 0 ? "http://[fd00:ec2::254]"
 							     : "http://169.254.169.254";
 	n = strlen(base);
-	if (asprintf(&url, "%.*s%s%s", (int)(n && base[n - 1] == '/' ? n - 1 : n), base, path,
-		     name) < 0) {
-		url = NULL;
-		return err_nomem(e);
-	}
-	return metadata_service_ask(o, method, url, header, near_ms(), a, e);
+	url = str_printf("%.*s%s%s", (int)(n && base[n - 1] == '/' ? n - 1 : n), base, path,
+			 name);
+	return url ? metadata_service_ask(net, method, url, header, near_ms(), a, e)
+		   : err_nomem(e);
 }
 
 /* word_ok - whether a string is valid in a header or address: printable, one line. */
@@ -231,44 +200,37 @@ static bool word_ok(const char *text)
 }
 
 /* imds_role - the name of the instance's role, encoded; "": it has none. */
-static int imds_role(const struct aws_options *o, const char *token, char ret[512],
+static int imds_role(struct http_client *net, const char *token, char ret[512],
 		     struct err *e)
 {
 	struct http_response a = {.rc = 0};
-	struct buf name;
-	char *end;
-	int rc = imds_ask(o, "GET", IMDS_ROLES, "", token, &a, e);
+	auto_buf name = buf_of(511);
+	int rc = imds_ask(net, "GET", IMDS_ROLES, "", token, &a, e);
 
 	*ret = '\0';
 	if (rc == -ENOENT)
 		rc = 0;
 	else if (rc == 0) {
-		end = strpbrk((char *)a.body.data, "\r\n");
-		if (end)
-			*end = '\0';
-		buf_init(&name, 511);
-		url_encode(&name, (char *)a.body.data, strlen((char *)a.body.data), false);
-		if (buf_ok(&name) && name.len) {
-			memcpy(ret, name.data, name.len);
-			ret[name.len] = '\0';
-		}
-		buf_release(&name);
+		url_encode(&name, (char *)a.body.data, strcspn((char *)a.body.data, "\r\n"),
+			   false);
+		if (buf_ok(&name))
+			(void)snprintf(ret, 512, "%.*s", (int)name.len, (char *)name.data);
 	}
 	http_response_release(&a);
 	return rc;
 }
 
 /* imds_keys - get the keys of an instance. token: header line. */
-static int imds_keys(const struct aws_options *o, const char *token, struct aws_keys **ret,
+static int imds_keys(struct http_client *net, const char *token, struct aws_keys **ret,
 		     struct err *e)
 {
 	struct http_response a = {.rc = 0};
 	char role[512];
-	int rc = imds_role(o, token, role, e);
+	int rc = imds_role(net, token, role, e);
 
 	if (rc < 0 || !*role)
 		return rc;
-	rc = imds_ask(o, "GET", IMDS_ROLES, role, token, &a, e);
+	rc = imds_ask(net, "GET", IMDS_ROLES, role, token, &a, e);
 	if (rc == 0)
 		rc = metadata_service_from_json((const char *)a.body.data,
 						"the instance metadata service", ret, e);
@@ -276,7 +238,7 @@ static int imds_keys(const struct aws_options *o, const char *token, struct aws_
 	return rc;
 }
 
-int aws_from_instance(const struct aws_options *o, struct aws_keys **ret, struct err *e)
+int aws_from_instance(struct http_client *net, struct aws_keys **ret, struct err *e)
 {
 	const char *off = aws_env("AWS_EC2_METADATA_DISABLED");
 	struct http_response a = {.rc = 0};
@@ -286,19 +248,18 @@ int aws_from_instance(const struct aws_options *o, struct aws_keys **ret, struct
 	*ret = NULL;
 	if (off && strcasecmp(off, "true") == 0)
 		return 0;
-	rc = imds_ask(o, "PUT", "/latest/api/token", "",
+	rc = imds_ask(net, "PUT", "/latest/api/token", "",
 		      "X-aws-ec2-metadata-token-ttl-seconds: 21600", &a, e);
 	if (rc == 0 && !word_ok((const char *)a.body.data))
 		rc = -EIO;
-	if (rc == 0 &&
-	    asprintf(&token, "X-aws-ec2-metadata-token: %s", (char *)a.body.data) < 0) {
-		token = NULL;
-		rc = err_nomem(e);
+	if (rc == 0) {
+		token = str_printf("X-aws-ec2-metadata-token: %s", (char *)a.body.data);
+		rc = token ? 0 : err_nomem(e);
 	}
 	buf_wipe(&a.body);
 	if (rc < 0) /* not an instance */
 		return rc == -EINTR || rc == -ENOMEM ? rc : 0;
-	rc = imds_keys(o, token, ret, e);
+	rc = imds_keys(net, token, ret, e);
 	explicit_bzero(token, strlen(token));
 	return rc < 0 && rc != -EINTR ? err_wrap(e, rc, "cannot get the instance's credentials")
 				      : rc;

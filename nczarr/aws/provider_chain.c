@@ -8,6 +8,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/core/str.h"
+
 #define SOURCES_MAX 5 /* longest chain of source profiles */
 
 /* looking - state of a search. */
@@ -16,7 +18,8 @@ struct looking {
 	struct aws_resolved *ret;
 	char config[PATH_MAX], credentials[PATH_MAX]; /* "": none */
 	const char *profile;
-	bool named; /* the user named a profile */
+	bool chosen; /* an option or the address names the profile */
+	bool named;  /* the same, or the environment does */
 };
 
 /* chain_note - record a source for the message. */
@@ -72,15 +75,13 @@ static int from_environment(struct looking *l, struct err *e)
 static int read_profile(const struct looking *l, const char *name, struct aws_profile *ret,
 			struct err *e)
 {
-	return aws_profile_read(*l->config ? l->config : NULL,
-				*l->credentials ? l->credentials : NULL, name, ret, e);
+	return aws_profile_read(aws_some(l->config), aws_some(l->credentials), name, ret, e);
 }
 
 static int profile_keys(struct looking *l, const struct aws_profile *p, const char *name,
 			struct err *e)
 {
 	char from[96];
-
 	int rc;
 
 	snprintf(from, sizeof(from), "profile '%.60s'", name);
@@ -99,7 +100,7 @@ static int web_identity(struct looking *l, const char *file, const char *arn,
 				      .token_file = file,
 				      .region = region};
 
-	return aws_from_sts(l->o, &role, &l->ret->keys, e);
+	return aws_from_sts(l->o->net, &role, &l->ret->keys, e);
 }
 
 static int source_keys(struct looking *l, const struct aws_profile *p, const char *name,
@@ -128,7 +129,7 @@ static int assume(struct looking *l, const struct aws_profile *p, const char *na
 			       "profile '%.60s' has a role, but no keys to assume it with",
 			       name);
 	role.keys = own;
-	rc = aws_from_sts(l->o, &role, &l->ret->keys, e);
+	rc = aws_from_sts(l->o->net, &role, &l->ret->keys, e);
 	aws_keys_release(own);
 	return rc;
 }
@@ -169,9 +170,9 @@ static int source_keys(struct looking *l, const struct aws_profile *p, const cha
 	if (s && strcmp(s, "Environment") == 0)
 		return from_environment(l, e);
 	if (s && strcmp(s, "Ec2InstanceMetadata") == 0)
-		return aws_from_instance(l->o, &l->ret->keys, e);
+		return aws_from_instance(l->o->net, &l->ret->keys, e);
 	if (s && strcmp(s, "EcsContainer") == 0)
-		return aws_from_container(l->o, &l->ret->keys, e);
+		return aws_from_container(l->o->net, &l->ret->keys, e);
 	return 0;
 }
 
@@ -209,36 +210,45 @@ static int from_profile(struct looking *l, const struct aws_profile *p, struct e
 	return 0;
 }
 
+/* first_of - a copy of the first of n strings that is set; NULL: none. */
+static char *first_of(const char *const *list, size_t n, bool *failed)
+{
+	size_t i = 0;
+
+	while (i < n && !list[i])
+		i++;
+	return i < n ? str_copy(list[i], failed) : NULL;
+}
+
 /* chain_places - set region and endpoint, independent of the keys. */
 static int chain_places(struct looking *l, const struct aws_profile *p, struct err *e)
 {
-	const char *region = l->o->region, *endpoint = aws_env("AWS_ENDPOINT_URL_S3");
+	const char *const regions[] = {aws_some(l->o->opts->region), p->region,
+				       aws_env("AWS_REGION"), aws_env("AWS_DEFAULT_REGION")};
+	const char *const endpoints[] = {aws_env("AWS_ENDPOINT_URL_S3"),
+					 aws_env("AWS_ENDPOINT_URL"), p->endpoint};
 	const char *ignore = aws_env("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS");
+	bool failed = false;
 
-	region = region ? region : p->region;
-	region = region ? region : aws_env("AWS_REGION");
-	region = region ? region : aws_env("AWS_DEFAULT_REGION");
-	endpoint = endpoint ? endpoint : aws_env("AWS_ENDPOINT_URL");
-	endpoint = endpoint ? endpoint : p->endpoint;
-	if (ignore && strcmp(ignore, "true") == 0)
-		endpoint = NULL;
-	l->ret->region = region ? strdup(region) : NULL;
-	l->ret->endpoint = endpoint ? strdup(endpoint) : NULL;
-	if ((region && !l->ret->region) || (endpoint && !l->ret->endpoint))
-		return err_nomem(e);
-	return 0;
+	l->ret->region = first_of(regions, ARRAY_LEN(regions), &failed);
+	if (!ignore || strcmp(ignore, "true") != 0)
+		l->ret->endpoint = first_of(endpoints, ARRAY_LEN(endpoints), &failed);
+	return failed ? err_nomem(e) : 0;
 }
 
 static int chain_look(struct looking *l, const struct aws_profile *p, struct err *e)
 {
+	const struct remote_options *opts = l->o->opts;
+	const char *access = aws_some(opts->access_key), *secret = aws_some(opts->secret_key);
 	bool no = strcmp(l->profile, "no") == 0 && !p->found;
 	int rc;
 
-	if (l->o->anonymous || no)
+	if (opts->anonymous || no)
 		return 0;
-	if (l->o->access || l->o->secret)
-		return chain_keys_of(l, l->o->access, l->o->secret, NULL, ".ncrc", e);
-	rc = l->named && l->o->profile ? 0 : from_environment(l, e);
+	/* a profile in an address has precedence */
+	if (!l->o->profile && (access || secret))
+		return chain_keys_of(l, access, secret, NULL, ".ncrc", e);
+	rc = l->chosen ? 0 : from_environment(l, e);
 	if (rc < 0 || l->ret->keys)
 		return rc;
 	if (l->named && !p->found)
@@ -251,14 +261,15 @@ static int chain_look(struct looking *l, const struct aws_profile *p, struct err
 	if (l->o->fixed_only)
 		return 0;
 	chain_note(l, "container and instance credentials");
-	rc = aws_from_container(l->o, &l->ret->keys, e);
-	return rc || l->ret->keys ? rc : aws_from_instance(l->o, &l->ret->keys, e);
+	rc = aws_from_container(l->o->net, &l->ret->keys, e);
+	return rc || l->ret->keys ? rc : aws_from_instance(l->o->net, &l->ret->keys, e);
 }
 
 int aws_resolve(const struct aws_options *o, struct aws_resolved *ret, struct err *e)
 {
-	const char *named = o->profile ? o->profile : aws_env("AWS_PROFILE");
-	struct looking l = {.o = o, .ret = ret, .named = named != NULL};
+	const char *chosen = aws_some(o->profile ? o->profile : o->opts->profile);
+	const char *named = chosen ? chosen : aws_env("AWS_PROFILE");
+	struct looking l = {.o = o, .ret = ret, .chosen = chosen, .named = named};
 	struct aws_profile p;
 	int rc;
 
@@ -266,8 +277,8 @@ int aws_resolve(const struct aws_options *o, struct aws_resolved *ret, struct er
 	l.profile = named ? named : "default";
 	chain_find_file(l.config, "AWS_CONFIG_FILE", "config");
 	chain_find_file(l.credentials, "AWS_SHARED_CREDENTIALS_FILE", "credentials");
-	if (o->config_file)
-		snprintf(l.config, sizeof(l.config), "%s", o->config_file);
+	if (aws_some(o->opts->config_file))
+		snprintf(l.config, sizeof(l.config), "%s", o->opts->config_file);
 	rc = read_profile(&l, l.profile, &p, e);
 	if (rc < 0)
 		return rc;

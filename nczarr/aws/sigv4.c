@@ -3,6 +3,7 @@
  * of the day, signature. */
 #include "nczarr/aws/sigv4.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <openssl/evp.h>
@@ -30,23 +31,11 @@ struct lines {
 	size_t n;
 };
 
-static char sigv4_lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 static int compare_names(const struct sigv4_line *a, const struct sigv4_line *b)
 {
-	size_t n = a->name_len < b->name_len ? a->name_len : b->name_len;
+	int d = strncasecmp(a->name, b->name, u64_min(a->name_len, b->name_len));
 
-	for (size_t i = 0; i < n; i++) {
-		unsigned char x = (unsigned char)sigv4_lower(a->name[i]);
-		unsigned char y = (unsigned char)sigv4_lower(b->name[i]);
-
-		if (x != y)
-			return x < y ? -1 : 1;
-	}
-	return a->name_len < b->name_len ? -1 : a->name_len > b->name_len;
+	return d ? d : (a->name_len > b->name_len) - (a->name_len < b->name_len);
 }
 
 static int add_line(struct lines *l, const char *name, size_t name_len, const char *value,
@@ -111,7 +100,7 @@ static void sigv4_put_value(struct buf *out, const struct sigv4_line *l)
 static void sigv4_put_name(struct buf *out, const struct sigv4_line *l)
 {
 	for (size_t i = 0; i < l->name_len; i++)
-		buf_putc(out, sigv4_lower(l->name[i]));
+		buf_putc(out, (char)tolower((unsigned char)l->name[i]));
 }
 
 /* put_headers - "name:value\n" of each name, values of one name joined by commas. */
@@ -150,19 +139,19 @@ struct param {
 	size_t len, name_len;
 };
 
+static int compare_bytes(const char *a, size_t n_a, const char *b, size_t n_b)
+{
+	int d = memcmp(a, b, u64_min(n_a, n_b));
+
+	return d ? d : (n_a > n_b) - (n_a < n_b);
+}
+
 static int compare_params(const void *x, const void *y)
 {
 	const struct param *a = x, *b = y;
-	size_t n = a->name_len < b->name_len ? a->name_len : b->name_len;
-	int d = memcmp(a->text, b->text, n);
+	int d = compare_bytes(a->text, a->name_len, b->text, b->name_len);
 
-	if (d == 0 && a->name_len != b->name_len)
-		return a->name_len < b->name_len ? -1 : 1;
-	if (d)
-		return d;
-	n = a->len < b->len ? a->len : b->len;
-	d = memcmp(a->text, b->text, n);
-	return d ? d : a->len < b->len ? -1 : a->len > b->len;
+	return d ? d : compare_bytes(a->text, a->len, b->text, b->len);
 }
 
 /* sigv4_put_query - sorted by name, then by value; a name without '=' gets one. */
@@ -257,12 +246,7 @@ static int crypto_failed(struct err *e)
 
 int s3_sha256(const void *data, size_t n, char ret[S3_HEX_SHA256], struct err *e)
 {
-	uint8_t md[32];
-
-	if (EVP_Digest(n ? data : "", n, md, NULL, EVP_sha256(), NULL) != 1)
-		return crypto_failed(e);
-	sigv4_put_hex(ret, md, sizeof(md));
-	return 0;
+	return s3_digest(n ? data : "", -1, 0, n, ret, NULL, e);
 }
 
 /* sigv4_feed - update both digests with all bytes (md5 may be NULL). */
@@ -331,16 +315,15 @@ static bool hmac(const void *key, size_t n, const char *text, uint8_t ret[32])
 /* day_key - the key that signs for one day, region and service. */
 static int day_key(const struct s3_signing *in, const char *day, uint8_t ret[32], struct err *e)
 {
-	size_t n = strlen(in->secret_key);
-	auto_free char *first = malloc(n + 5);
+	enum { SECRET_MAX = 4096 };
+	const size_t n = strlen(in->secret_key);
+	char first[4 + SECRET_MAX];
 	bool ok;
 
-	if (!first)
-		return err_nomem(e);
-	if (n > 4096)
+	if (n > SECRET_MAX)
 		return err_set(e, -EINVAL, "the secret key has more than 4096 bytes");
 	memcpy(first, "AWS4", 4);
-	memcpy(first + 4, in->secret_key, n + 1);
+	memcpy(first + 4, in->secret_key, n);
 	ok = hmac(first, n + 4, day, ret) && hmac(ret, 32, in->region, ret) &&
 	     hmac(ret, 32, in->service, ret) && hmac(ret, 32, "aws4_request", ret);
 	explicit_bzero(first, n + 4);
@@ -352,104 +335,74 @@ static int signature(const struct s3_signing *in, const struct buf *request, con
 		     const char *scope, char ret[S3_HEX_SHA256], struct err *e)
 {
 	char digest[S3_HEX_SHA256], day[9];
-	struct buf text;
+	auto_buf text = buf_of(4096);
 	uint8_t key[32];
 	int rc = s3_sha256(request->data, request->len, digest, e);
 
 	if (rc < 0)
 		return rc;
-	memcpy(day, date, 8);
-	day[8] = '\0';
-	buf_init(&text, 4096);
-	buf_printf(&text, "AWS4-HMAC-SHA256\n%s\n", date);
-	buf_printf(&text, "%s\n%s", scope, digest);
-	buf_putc(&text, '\0');
+	(void)snprintf(day, sizeof(day), "%.8s", date);
+	buf_printf(&text, "AWS4-HMAC-SHA256\n%s\n%s\n%s%c", date, scope, digest, '\0');
 	rc = buf_ok(&text) ? day_key(in, day, key, e) : err_nomem(e);
 	if (rc == 0 && !hmac(key, sizeof(key), (const char *)text.data, key))
 		rc = crypto_failed(e);
 	if (rc == 0)
 		sigv4_put_hex(ret, key, sizeof(key));
 	explicit_bzero(key, sizeof(key));
-	buf_release(&text);
 	return rc;
 }
 
 static int put_signature(const struct s3_signing *in, const struct lines *l, const char *date,
-			 struct s3_signed *ret, struct err *e)
+			 struct buf *out, struct err *e)
 {
 	char scope[256], hex[S3_HEX_SHA256];
-	struct buf request;
+	struct buf request = buf_of(CANONICAL_MAX);
 	int rc;
 
 	if (snprintf(scope, sizeof(scope), "%.8s/%s/%s/aws4_request", date, in->region,
 		     in->service) >= (int)sizeof(scope))
 		return err_set(e, -EINVAL, "the name of the region is too long: %zu bytes",
 			       strlen(in->region));
-	buf_init(&request, CANONICAL_MAX);
 	rc = sigv4_canonical(in, l, &request, e);
 	if (rc == 0)
 		rc = signature(in, &request, date, scope, hex, e);
 	buf_wipe(&request);
 	if (rc < 0)
 		return rc;
-	buf_puts(&ret->authorization, "Authorization: AWS4-HMAC-SHA256 Credential=");
-	buf_puts(&ret->authorization, in->access_key);
-	buf_putc(&ret->authorization, '/');
-	buf_puts(&ret->authorization, scope);
-	buf_puts(&ret->authorization, ", SignedHeaders=");
-	sigv4_put_names(&ret->authorization, l);
-	buf_printf(&ret->authorization, ", Signature=%s", hex);
-	buf_putc(&ret->authorization, '\0');
-	return buf_ok(&ret->authorization) ? 0 : err_nomem(e);
+	buf_printf(out, "Authorization: AWS4-HMAC-SHA256 Credential=%s/%s, SignedHeaders=",
+		   in->access_key, scope);
+	sigv4_put_names(out, l);
+	buf_printf(out, ", Signature=%s%c", hex, '\0');
+	return 0;
 }
 
-int s3_sign(const struct s3_signing *in, struct s3_signed *ret, struct err *e)
+int s3_sign(const struct s3_signing *in, struct buf *out, struct err *e)
 {
 	struct lines l = {.n = 0};
 	char date[17];
 	int rc = format_date(in->now, date, e);
 
-	*ret = (struct s3_signed){.date = ""};
-	buf_init(&ret->token, 1u << 16);
-	buf_init(&ret->authorization, 1u << 16);
 	if (rc == 0)
 		rc = sigv4_collect(in, date, &l, e);
-	if (rc == 0)
-		rc = put_signature(in, &l, date, ret, e);
-	if (rc == 0) {
-		snprintf(ret->date, sizeof(ret->date), "x-amz-date: %s", date);
-		if (in->say_payload)
-			snprintf(ret->payload, sizeof(ret->payload), "x-amz-content-sha256: %s",
-				 in->payload);
-		if (in->token) {
-			buf_puts(&ret->token, "x-amz-security-token: ");
-			buf_puts(&ret->token, in->token);
-			buf_putc(&ret->token, '\0');
-			rc = buf_ok(&ret->token) ? 0 : err_nomem(e);
-		}
-	}
 	if (rc < 0)
-		s3_signed_release(ret);
-	return rc;
+		return rc;
+	buf_printf(out, "x-amz-date: %s%c", date, '\0');
+	if (in->say_payload)
+		buf_printf(out, "x-amz-content-sha256: %s%c", in->payload, '\0');
+	rc = put_signature(in, &l, date, out, e);
+	if (rc == 0 && in->token)
+		buf_printf(out, "x-amz-security-token: %s%c", in->token, '\0');
+	return rc < 0 || buf_ok(out) ? rc : err_nomem(e);
 }
 
-void s3_signed_release(struct s3_signed *s)
+int s3_sign_request(const struct s3_signing *in, struct http_transfer *r, struct err *e)
 {
-	buf_wipe(&s->token);
-	buf_wipe(&s->authorization);
-}
+	struct buf lines = buf_of(S3_SIGNED_MAX);
+	int rc = s3_sign(in, &lines, e);
 
-int s3_signed_send(struct s3_signed *s, struct http_transfer *r, struct err *e)
-{
-	int rc = http_header(r, s->date, e);
-
-	if (rc == 0 && *s->payload)
-		rc = http_header(r, s->payload, e);
-	if (rc == 0 && s->token.len)
-		rc = http_header(r, (const char *)s->token.data, e);
-	if (rc == 0)
-		rc = http_header(r, (const char *)s->authorization.data, e);
-	s3_signed_release(s);
+	for (const char *line = NULL; rc == 0 && (line = buf_next(&lines, line));)
+		rc = http_header(r, line, e);
+	buf_wipe(&lines);
 	return rc;
 }
 

@@ -13,6 +13,7 @@ struct http_transfer;
 
 #define S3_UNSIGNED "UNSIGNED-PAYLOAD"
 #define S3_HEX_SHA256 65  /* room for the hexadecimal digest, with its NUL */
+#define S3_SIGNED_MAX (1u << 17) /* bytes of the lines of a signature */
 #define S3_HEADERS_MAX 24 /* header lines that are signed, of one request */
 
 /* s3_signing - input of a signature; all borrowed. */
@@ -30,20 +31,13 @@ struct s3_signing {
 	int64_t now;          /* seconds since 1970 */
 };
 
-/* s3_signed - the headers to add to the request; s3_signed_release() wipes them. */
-struct s3_signed {
-	char date[40];        /* "x-amz-date: 20130524T000000Z" */
-	char payload[96];     /* "x-amz-content-sha256: ...", or "" */
-	struct buf token;     /* "x-amz-security-token: ...", NUL-terminated; empty: none */
-	struct buf authorization; /* "Authorization: AWS4-HMAC-SHA256 ...", NUL-terminated */
-};
-
-/* s3_sign - Returns 0 with *ret filled; -EINVAL more than S3_HEADERS_MAX headers, or one
- * without ':'; -ENOMEM, -EIO (libcrypto fails). */
-int s3_sign(const struct s3_signing *in, struct s3_signed *ret, struct err *e) NZ_MUST_USE;
-void s3_signed_release(struct s3_signed *s);
-/* s3_signed_send - add the header lines to a request, and release s. */
-int s3_signed_send(struct s3_signed *s, struct http_transfer *r, struct err *e) NZ_MUST_USE;
+/* s3_sign - append the header lines to add to the request to out, each with its NUL. They contain
+ * the token: buf_wipe. -EINVAL: more than S3_HEADERS_MAX headers, or one without ':'; -ENOMEM; -EIO
+ * (libcrypto fails). */
+int s3_sign(const struct s3_signing *in, struct buf *out, struct err *e) NZ_MUST_USE;
+/* s3_sign_request - the same, and add the lines to a request. */
+int s3_sign_request(const struct s3_signing *in, struct http_transfer *r,
+		    struct err *e) NZ_MUST_USE;
 
 /* s3_canonical - append the canonical request to out, for tests. */
 int s3_canonical(const struct s3_signing *in, struct buf *out, struct err *e) NZ_MUST_USE;

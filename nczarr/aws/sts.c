@@ -24,8 +24,7 @@ struct assuming {
 
 static int aws_sts_endpoint(const struct aws_role *role, struct assuming *s, struct err *e)
 {
-	const char *text = getenv("AWS_ENDPOINT_URL_STS");
-	bool tls;
+	const char *text = aws_env("AWS_ENDPOINT_URL_STS");
 	char aws[160];
 	int rc;
 
@@ -35,16 +34,14 @@ static int aws_sts_endpoint(const struct aws_role *role, struct assuming *s, str
 			 strncmp(s->region, "cn-", 3) == 0 ? ".cn" : "");
 	else
 		snprintf(aws, sizeof(aws), "https://sts.amazonaws.com");
-	if (!text || !*text)
-		text = getenv("AWS_ENDPOINT_URL");
-	rc = url_parse(text && *text ? text : aws, &s->at, e);
+	if (!text)
+		text = aws_env("AWS_ENDPOINT_URL");
+	rc = url_parse(text ? text : aws, &s->at, e);
 	if (rc < 0)
 		return err_wrap(e, rc, "cannot use the endpoint of STS");
-	tls = strcmp(s->at.scheme, "https") == 0;
-	if (s->at.port && s->at.port != (tls ? 443 : 80))
+	snprintf(s->host, sizeof(s->host), "%.250s", s->at.host);
+	if (s->at.port && s->at.port != (strcmp(s->at.scheme, "https") == 0 ? 443 : 80))
 		snprintf(s->host, sizeof(s->host), "%.250s:%u", s->at.host, s->at.port);
-	else
-		snprintf(s->host, sizeof(s->host), "%.250s", s->at.host);
 	return 0;
 }
 
@@ -64,24 +61,18 @@ static int aws_sts_sign(void *arg, struct http_transfer *r, struct err *e)
 				      .secret_key = k ? k->secret : "",
 				      .token = k ? k->token : NULL,
 				      .now = (int64_t)time(NULL)};
-	struct s3_signed out;
-	int rc;
 
-	if (!k)
-		return 0; /* the token authenticates the request */
-	rc = s3_sign(&in, &out, e);
-	return rc ? rc : s3_signed_send(&out, r, e);
+	/* without keys, the token authenticates the request */
+	return k ? s3_sign_request(&in, r, e) : 0;
 }
 
 static int put_form(const struct aws_role *role, struct buf *form, struct err *e)
 {
 	auto_free char *token = NULL;
+	int rc = role->token_file ? aws_text_file(role->token_file, &token, e) : 0;
 
-	if (role->token_file) {
-		token = aws_text_file(role->token_file, e);
-		if (!token)
-			return e ? e->code : -EACCES;
-	}
+	if (rc < 0)
+		return rc;
 	s3_query_put(form, "Action", token ? "AssumeRoleWithWebIdentity" : "AssumeRole");
 	if (role->external_id)
 		s3_query_put(form, "ExternalId", role->external_id);
@@ -122,7 +113,7 @@ static int aws_sts_take(const struct http_response *a, const struct aws_role *ro
 	return rc;
 }
 
-static int post(const struct aws_options *o, struct assuming *s, const struct buf *form,
+static int post(struct http_client *net, struct assuming *s, const struct buf *form,
 		struct aws_keys **ret, struct err *e)
 {
 	struct http_response a = {.rc = 0};
@@ -135,20 +126,19 @@ static int post(const struct aws_options *o, struct assuming *s, const struct bu
 				 .sign = aws_sts_sign,
 				 .sign_arg = s,
 				 .total_ms = STS_MS};
-	struct buf url;
+	auto_buf url = buf_of(URL_MAX);
 	int rc;
 
 	s->headers[0] = "Content-Type: application/x-www-form-urlencoded; charset=utf-8";
 	rc = s3_sha256(form->data, form->len, s->digest, e);
 	if (rc < 0)
 		return rc;
-	buf_init(&url, URL_MAX);
 	url_put(&url, &s->at, false);
 	if (!*s->at.path)
 		buf_putc(&url, '/');
 	buf_putc(&url, '\0');
 	w.url = (const char *)url.data;
-	rc = buf_ok(&url) ? http_do(o->net, &w, &a, e) : err_nomem(e);
+	rc = buf_ok(&url) ? http_do(net, &w, &a, e) : err_nomem(e);
 	if (rc == 0)
 		rc = aws_sts_take(&a, s->role, ret, e);
 	else if (rc != -EINTR)
@@ -156,26 +146,23 @@ static int post(const struct aws_options *o, struct assuming *s, const struct bu
 			     "cannot assume role '%.100s': %s%s%s", s->role->arn, a.error_code,
 			     *a.error_code ? ": " : "", a.e.msg);
 	buf_wipe(&a.body);
-	buf_release(&url);
 	return rc;
 }
 
-int aws_from_sts(const struct aws_options *o, const struct aws_role *role,
-		 struct aws_keys **ret, struct err *e)
+int aws_from_sts(struct http_client *net, const struct aws_role *role, struct aws_keys **ret,
+		 struct err *e)
 {
 	struct assuming s = {.role = role};
-	struct err why = ERR_INIT;
-	struct buf form;
-	int rc = aws_sts_endpoint(role, &s, &why);
+	struct buf form = buf_of(FORM_MAX);
+	int rc = aws_sts_endpoint(role, &s, e);
 
 	*ret = NULL;
 	if (rc < 0)
-		return err_set(e, rc, "%s", why.msg);
-	buf_init(&form, FORM_MAX);
-	rc = put_form(role, &form, &why);
+		return rc;
+	rc = put_form(role, &form, e);
 	if (rc == 0)
-		rc = post(o, &s, &form, ret, &why);
+		rc = post(net, &s, &form, ret, e);
 	buf_wipe(&form);
 	url_release(&s.at);
-	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
+	return rc;
 }

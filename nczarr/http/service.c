@@ -23,7 +23,8 @@ struct http {
 	_Atomic unsigned refs; /* of the caller, and each fetch */
 	struct http_client *net;
 	char *url, *query, *shown;
-	char *user, *password, *bearer_file;
+	char *user, *password;
+	const char *bearer_file; /* borrowed; NULL: none */
 	bool public_only;
 };
 
@@ -49,7 +50,6 @@ static void http_unref(struct http *h)
 	free(h->shown);
 	str_wipe(h->user);
 	str_wipe(h->password);
-	free(h->bearer_file);
 	free(h);
 }
 
@@ -458,7 +458,7 @@ int http_service_open(struct http_client *net, const struct remote_options *opts
 	h->shown = str_copy(t->shown, &failed);
 	h->user = str_copy(t->user, &failed);
 	h->password = str_copy(t->password, &failed);
-	h->bearer_file = str_copy(t->no_token ? NULL : opts->bearer_file, &failed);
+	h->bearer_file = t->no_token ? NULL : opts->bearer_file;
 	h->public_only = t->public_only;
 	h->o = (struct object_service){.ops = &http_ops, .name = h->shown};
 	if (failed) {

@@ -22,19 +22,20 @@ const char *remote_keep(struct remote *r, const char *text);
 
 /* ---- services ---- */
 
-/* http_service_open - the objects below an address of a web server. net is borrowed. The service
- * can neither list nor write. */
+/* http_service_open - the objects below an address of a web server. net and opts are borrowed, also
+ * for its fetches. The service can neither list nor write. */
 int http_service_open(struct http_client *net, const struct remote_options *opts,
 		      const struct remote_target *t, struct object_service **ret,
 		      struct err *e) NZ_MUST_USE;
 
-/* aws - a source of credentials that it renews; shared by all services with the same options. */
+/* aws - a source of credentials that it renews. net and opts are borrowed. */
 struct aws;
 int aws_new(struct http_client *net, const struct remote_options *opts, const char *profile,
 	    struct aws **ret, struct err *e) NZ_MUST_USE;
 void aws_free(struct aws *a);
 
-/* s3_service_open - a bucket, or the objects below a key of it. net and opts are borrowed. */
+/* s3_service_open - a bucket, or the objects below a key of it. net and opts are borrowed,
+ * also for its fetches. */
 int s3_service_open(struct http_client *net, const struct remote_options *opts,
 		    const struct remote_target *t, struct object_service **ret,
 		    struct err *e) NZ_MUST_USE;

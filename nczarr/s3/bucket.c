@@ -31,9 +31,9 @@ static void s3_close(struct object_service *o)
 	s3_unref(CONTAINER_OF(o, struct s3, base));
 }
 
-static int bucket_fill(struct s3 *s, const struct remote_options *opts,
-		       const struct remote_target *t, struct err *e)
+static int bucket_fill(struct s3 *s, const struct remote_target *t, struct err *e)
 {
+	const struct remote_options *opts = s->opts;
 	bool failed = false;
 	size_t n;
 
@@ -43,10 +43,6 @@ static int bucket_fill(struct s3 *s, const struct remote_options *opts,
 	s->shown = str_copy(aws_some(t->shown ? t->shown : t->bucket), &failed);
 	s->endpoint_text = str_copy(aws_some(t->url ? t->url : opts->endpoint), &failed);
 	s->region = str_copy(aws_some(t->region ? t->region : opts->region), &failed);
-	s->virtual_hosts = opts->virtual_hosts;
-	s->requester_pays = opts->requester_pays;
-	s->private_redirects = opts->private_redirects;
-	s->tries = opts->tries ? opts->tries : 1;
 	if (failed || !s->key)
 		return err_nomem(e);
 	if (!s->bucket)
@@ -71,8 +67,9 @@ int s3_service_open(struct http_client *net, const struct remote_options *opts,
 	s->base.ops = &g_ops;
 	s->refs = 1;
 	s->net = net;
+	s->opts = opts;
 	pthread_mutex_init(&s->lock, NULL);
-	rc = bucket_fill(s, opts, t, e);
+	rc = bucket_fill(s, t, e);
 	if (rc == 0)
 		rc = aws_new(net, opts, t->profile, &s->aws, e);
 	if (rc < 0) {
@@ -227,7 +224,7 @@ static bool follow(const struct s3 *s, const char *location, struct s3_endpoint 
 	host = strncmp(u.host, s->bucket, n) == 0 && u.host[n] == '.' ? u.host + n + 1 : u.host;
 	ok = strcmp(u.scheme, s->endpoint.scheme) == 0 && strlen(host) < 200 &&
 	     (strcmp(host, s->endpoint.host) == 0 || (s->of_aws && is_aws(host)) ||
-	      s->private_redirects);
+	      s->opts->private_redirects);
 	if (ok) {
 		snprintf(to->host, sizeof(to->host), "%s", host);
 		to->port = u.port;

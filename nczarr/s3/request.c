@@ -32,7 +32,7 @@ static int build_host(struct s3_request *c, struct err *e)
 	int rc = 0;
 
 	buf_init(&b, sizeof(c->host) - 1);
-	if (s->virtual_hosts) {
+	if (s->opts->virtual_hosts) {
 		url_encode(&b, s->bucket, strlen(s->bucket), false);
 		buf_putc(&b, '.');
 	}
@@ -73,11 +73,11 @@ static int request_build(struct s3_request *c, struct err *e)
 	c->path_at = c->url.len;
 	n = strlen(s->endpoint.path);
 	buf_put(&c->url, s->endpoint.path, n && s->endpoint.path[n - 1] == '/' ? n - 1 : n);
-	if (!s->virtual_hosts) {
+	if (!s->opts->virtual_hosts) {
 		buf_putc(&c->url, '/');
 		url_encode(&c->url, s->bucket, strlen(s->bucket), false);
 	}
-	if (c->key || s->virtual_hosts)
+	if (c->key || s->opts->virtual_hosts)
 		buf_putc(&c->url, '/');
 	if (c->key) {
 		url_encode(&c->url, s->key, strlen(s->key), true);
@@ -101,10 +101,8 @@ static int request_build(struct s3_request *c, struct err *e)
 static int request_sign(void *arg, struct http_transfer *r, struct err *e)
 {
 	struct s3_request *c = arg;
-	struct s3_signed out;
 	auto_free char *path = NULL;
 	struct s3_signing in;
-	int rc;
 
 	aws_keys_release(c->keys);
 	c->keys = aws_keys_now(c->s->aws);
@@ -131,8 +129,7 @@ static int request_sign(void *arg, struct http_transfer *r, struct err *e)
 	pthread_mutex_lock(&c->s->lock);
 	in.now += c->s->skew;
 	pthread_mutex_unlock(&c->s->lock);
-	rc = s3_sign(&in, &out, e);
-	return rc ? rc : s3_signed_send(&out, r, e);
+	return s3_sign_request(&in, r, e);
 }
 
 /* request_judge - whether to retry: an error report with status 200 in place of the answer, or a
@@ -184,7 +181,7 @@ static int request_ready(struct s3_request *c, bool wait, struct err *e)
 		return rc;
 	while (c->headers[n])
 		n++;
-	if (c->turns == 0 && c->s->requester_pays && n + 1 < ARRAY_LEN(c->headers))
+	if (c->turns == 0 && c->s->opts->requester_pays && n + 1 < ARRAY_LEN(c->headers))
 		c->headers[n] = "x-amz-request-payer: requester";
 	return request_build(c, e);
 }

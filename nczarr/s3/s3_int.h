@@ -34,12 +34,12 @@ struct s3 {
 	struct object_service base;
 	_Atomic unsigned refs;       /* the opener, and each request */
 	struct http_client *net;     /* borrowed */
+	const struct remote_options *opts; /* borrowed */
 	struct aws *aws;
 	char *shown, *bucket, *key;  /* key: of the root, "" or without '/' at its end */
 	char *endpoint_text;         /* as it was given; NULL */
 	char *region;                /* as it was given; NULL */
-	bool virtual_hosts, requester_pays, google, private_redirects;
-	uint32_t tries;
+	bool google;
 
 	pthread_mutex_t lock;
 	bool placed;                 /* lock, also of the following */

@@ -82,7 +82,6 @@ static void as_time(const uint8_t *p, size_t n)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct aws_options opts = {.connect_ms = 1};
 	static struct aws_keys mine = {.access = NULL};
 	static char access[] = "AKID", secret[] = "SECRET";
 	struct aws_role role = {.arn = "arn:aws:iam::1:role/r", .session = "s"};
@@ -99,16 +98,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(setenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/c", 1) == 0);
 	switch (which) {
 	case 0:
-		rc = aws_from_container(&opts, &keys, &e);
+		rc = aws_from_container(NULL, &keys, &e);
 		break;
 	case 1:
-		rc = aws_from_instance(&opts, &keys, &e);
+		rc = aws_from_instance(NULL, &keys, &e);
 		break;
 	case 2:
 	case 3:
 		role.keys = which == 2 ? &mine : NULL;
 		role.region = which == 2 ? "eu-west-1" : NULL;
-		rc = aws_from_sts(&opts, &role, &keys, &e);
+		rc = aws_from_sts(NULL, &role, &keys, &e);
 		break;
 	default:
 		as_time(script.p, script.len);

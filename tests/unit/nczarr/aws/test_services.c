@@ -25,7 +25,6 @@
 struct service {
 	struct ns_server s;
 	struct http_client *net;
-	struct aws_options o;
 	const char *token, *roles, *keys, *status; /* status: of keys */
 	char header[256], body[2048];
 };
@@ -60,7 +59,6 @@ static void begin(struct service *v, const char *keys)
 		.token = "tok", .roles = "role\n", .keys = keys, .status = "200 OK"};
 	ns_begin(&v->s, answer, v);
 	assert_int_equal(http_client_new(&quick, &v->net, NULL), 0);
-	v->o.net = v->net;
 }
 
 static void end(struct service *v)
@@ -105,7 +103,7 @@ static void container_fails(struct service *v, int code, const char *words)
 {
 	struct aws_keys *k = NULL;
 	struct err e = ERR_INIT;
-	int rc = aws_from_container(&v->o, &k, &e);
+	int rc = aws_from_container(v->net, &k, &e);
 
 	if (rc != code || !strstr(e.msg, words))
 		fail_msg("%d '%s' instead of %d '%s'", rc, e.msg, code, words);
@@ -121,16 +119,16 @@ static void test_container(void **state)
 
 	(void)state;
 	begin(&v, KEYS);
-	assert_int_equal(aws_from_container(&v.o, &k, &e), 0); /* nothing says that it is one */
+	assert_int_equal(aws_from_container(v.net, &k, &e), 0); /* nothing says that it is one */
 	assert_null(k);
 	(void)snprintf(url, sizeof(url), "%s/keys", v.s.url);
 	set(FULL, url);
-	assert_int_equal(aws_from_container(&v.o, &k, &e), 0);
+	assert_int_equal(aws_from_container(v.net, &k, &e), 0);
 	are_keys(k, "the container credentials service");
 	assert_string_equal(v.header, "");
 	put_line("the token\r\n");
 	set(TOKEN_FILE, one_line);
-	assert_int_equal(aws_from_container(&v.o, &k, &e), 0);
+	assert_int_equal(aws_from_container(v.net, &k, &e), 0);
 	are_keys(k, "the container credentials service");
 	assert_string_equal(v.header, "the token");
 	put_line("two\nlines\n");
@@ -171,27 +169,27 @@ static void test_instance(void **state)
 	(void)snprintf(url, sizeof(url), "%s/", v.s.url);
 	set(IMDS, url);
 	set("AWS_METADATA_SERVICE_TIMEOUT", "5");
-	assert_int_equal(aws_from_instance(&v.o, &k, &e), 0);
+	assert_int_equal(aws_from_instance(v.net, &k, &e), 0);
 	are_keys(k, "the instance metadata service");
 	set("AWS_EC2_METADATA_DISABLED", "TRUE");
-	assert_int_equal(aws_from_instance(&v.o, &k, &e), 0);
+	assert_int_equal(aws_from_instance(v.net, &k, &e), 0);
 	assert_null(k);
 	set("AWS_EC2_METADATA_DISABLED", NULL);
 	v.roles = NULL; /* an instance without a role */
-	assert_int_equal(aws_from_instance(&v.o, &k, &e), 0);
+	assert_int_equal(aws_from_instance(v.net, &k, &e), 0);
 	assert_null(k);
 	v.roles = "r";
 	v.keys = "[]";
-	assert_int_equal(aws_from_instance(&v.o, &k, &e), -EACCES);
+	assert_int_equal(aws_from_instance(v.net, &k, &e), -EACCES);
 	assert_non_null(strstr(e.msg, "cannot get the instance's credentials: the instance "
 				      "metadata service: the response contains no keys"));
 	/* what would be two headers is no token */
 	v.keys = KEYS;
 	v.token = "a\r\nX-Other: b";
-	assert_int_equal(aws_from_instance(&v.o, &k, &e), 0);
+	assert_int_equal(aws_from_instance(v.net, &k, &e), 0);
 	assert_null(k);
 	v.token = "";
-	assert_int_equal(aws_from_instance(&v.o, &k, &e), 0);
+	assert_int_equal(aws_from_instance(v.net, &k, &e), 0);
 	assert_null(k);
 	set(IMDS, NULL);
 	set("AWS_METADATA_SERVICE_TIMEOUT", NULL);
@@ -204,7 +202,7 @@ static void role_fails(struct service *v, const struct aws_role *r, int code, co
 {
 	struct aws_keys *k = NULL;
 	struct err e = ERR_INIT;
-	int rc = aws_from_sts(&v->o, r, &k, &e);
+	int rc = aws_from_sts(v->net, r, &k, &e);
 
 	if (rc != code || !strstr(e.msg, words))
 		fail_msg("%d '%s' instead of %d '%s'", rc, e.msg, code, words);
@@ -224,7 +222,7 @@ static void test_role(void **state)
 	(void)state;
 	begin(&v, ROLE_KEYS);
 	set("AWS_ENDPOINT_URL_STS", v.s.url);
-	assert_int_equal(aws_from_sts(&v.o, &r, &k, &e), 0);
+	assert_int_equal(aws_from_sts(v.net, &r, &k, &e), 0);
 	are_keys(k, "role 'arn:aws:iam::1:role/r'");
 	assert_string_equal(v.body,
 			    "Action=AssumeRole&ExternalId=x%20y&RoleArn=arn%3Aaws%3Aiam%3A"
@@ -235,7 +233,7 @@ static void test_role(void **state)
 	put_line("web token\n");
 	r = (struct aws_role){
 		.arn = "arn", .session = "s", .token_file = one_line, .region = "cn-north-1"};
-	assert_int_equal(aws_from_sts(&v.o, &r, &k, &e), 0);
+	assert_int_equal(aws_from_sts(v.net, &r, &k, &e), 0);
 	are_keys(k, "role 'arn'");
 	assert_string_equal(v.header, "");
 	assert_non_null(strstr(v.body, "Action=AssumeRoleWithWebIdentity&"));

@@ -262,7 +262,7 @@ static struct http_client *http_quick(void)
 
 static struct object_service *open_at(struct http_client *n, const char *url, const char *query)
 {
-	const struct remote_options opts = {0};
+	static const struct remote_options opts = {0};
 	const struct remote_target t = {
 		.kind = REMOTE_HTTP, .url = url, .query = query, .shown = "http://there"};
 	struct object_service *o = NULL;

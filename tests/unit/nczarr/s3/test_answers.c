@@ -27,6 +27,7 @@ struct service {
 	bool counting;  /* tokens go on for ever */
 	struct http_client *net;
 	struct object_service *o;
+	struct remote_options opts; /* of o */
 };
 
 #define HEAD "<?xml version=\"1.0\"?><ListBucketResult xmlns=\"x\">"
@@ -52,8 +53,9 @@ static bool answer(void *arg, struct ns_call *c)
 	return ns_say(c, "200 OK", "", text, strlen(text));
 }
 
-static void service_open(struct service *v, const struct remote_options *opts, ns_answer *say,
-			 void *arg)
+static char region[] = "here-1";
+
+static void service_open(struct service *v, ns_answer *say, void *arg)
 {
 	const struct http_client_options quick = {.connect_ms = 1000,
 						  .stall_ms = 5000,
@@ -67,21 +69,22 @@ static void service_open(struct service *v, const struct remote_options *opts, n
 	ns_begin(&v->s, say, arg);
 	t.url = v->s.url;
 	assert_int_equal(http_client_new(&quick, &v->net, NULL), 0);
-	assert_int_equal(s3_service_open(v->net, opts, &t, &v->o, NULL), 0);
+	assert_int_equal(s3_service_open(v->net, &v->opts, &t, &v->o, NULL), 0);
 }
 
 static void begin(struct service *v, const struct page *pages, size_t n, bool keys)
 {
-	const struct remote_options opts = {.access_key = keys ? (char[]){"AK"} : NULL,
-					    .secret_key = keys ? (char[]){"SK"} : NULL,
-					    .region = (char[]){"here-1"},
-					    .anonymous = !keys,
-					    .tries = 1};
+	static char access[] = "AK", secret[] = "SK";
 
 	memset(v, 0, sizeof(*v));
 	v->pages = pages;
 	v->n = n;
-	service_open(v, &opts, answer, v);
+	v->opts = (struct remote_options){.access_key = keys ? access : NULL,
+					  .secret_key = keys ? secret : NULL,
+					  .region = region,
+					  .anonymous = !keys,
+					  .tries = 1};
+	service_open(v, answer, v);
 }
 
 static void end(struct service *v)
@@ -347,8 +350,8 @@ static void rotating_begin(struct rotating *r)
 		assert_int_equal(unsetenv(none[i]), 0);
 	assert_int_equal(setenv("AWS_SHARED_CREDENTIALS_FILE", keys_file, 1), 0);
 	assert_int_equal(setenv("AWS_CONFIG_FILE", "/nonexistent", 1), 0);
-	service_open(&r->v, &(struct remote_options){.region = (char[]){"here-1"}, .tries = 1},
-		     rotate, r);
+	r->v.opts = (struct remote_options){.region = region, .tries = 1};
+	service_open(&r->v, rotate, r);
 	g_file.asker = pthread_self();
 	g_file.opens = g_file.elsewhere = 0;
 	assert_int_equal(object_get(r->v.o, &whole, &r->got, NULL), 0);
