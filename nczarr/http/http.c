@@ -23,24 +23,6 @@ static void curl_begin(void)
 	curl_ready = curl_global_init(CURL_GLOBAL_ALL);
 }
 
-/* Options. */
-
-static int http_copy_options(struct http_client *n, const struct http_client_options *opts,
-			     struct err *e)
-{
-	bool failed = false;
-
-	n->opts = *opts;
-	n->opts.tries = opts->tries ? opts->tries : 1;
-	n->opts.connections = opts->connections ? opts->connections : 1;
-	n->opts.requests =
-		opts->requests > n->opts.connections ? opts->requests : n->opts.connections;
-	n->opts.ca_file = str_copy(opts->ca_file, &failed);
-	n->opts.netrc_file = str_copy(opts->netrc_file, &failed);
-	n->opts.proxy = str_copy(opts->proxy, &failed);
-	return failed ? err_nomem(e) : 0;
-}
-
 /* find_proxy - find the proxy and its port, to recognise connections to it. */
 static void find_proxy(struct http_client *n)
 {
@@ -66,19 +48,20 @@ int http_client_new(const struct http_client_options *opts, struct http_client *
 		    struct err *e)
 {
 	struct http_client *n = calloc(1, sizeof(*n));
-	int rc;
 
 	if (!n)
 		return err_nomem(e);
 	(void)pthread_mutex_init(&n->lock, NULL);
-	rc = http_copy_options(n, opts, e);
-	if (rc == 0) {
-		n->spare = alloc_array(n->opts.requests, sizeof(*n->spare));
-		rc = n->spare ? 0 : err_nomem(e);
-	}
-	if (rc < 0) {
+	for (size_t i = 0; i < ARRAY_LEN(n->lists); i++)
+		list_init(&n->lists[i]);
+	n->opts = *opts;
+	n->opts.tries = opts->tries ? opts->tries : 1;
+	n->opts.connections = opts->connections ? opts->connections : 1;
+	n->opts.requests = (uint32_t)u64_max(opts->requests, n->opts.connections);
+	n->spare = alloc_array(n->opts.requests, sizeof(*n->spare));
+	if (!n->spare) {
 		http_client_free(n);
-		return rc;
+		return err_nomem(e);
 	}
 	find_proxy(n);
 	*ret = n;
@@ -127,9 +110,6 @@ void http_client_free(struct http_client *n)
 	(void)pthread_mutex_destroy(&n->lock);
 	str_wipe(n->netrc);
 	free(n->spare);
-	free(n->opts.ca_file);
-	free(n->opts.netrc_file);
-	free(n->opts.proxy);
 	free(n);
 }
 
@@ -204,31 +184,25 @@ static int check_want(const struct http_client *n, struct http_transfer *r, stru
 {
 	const struct http_request *w = &r->want;
 	bool secret = w->user || w->bearer;
-	struct buf b;
+	auto_buf b = buf_of(URL_MAX * 4);
 
-	buf_init(&b, URL_MAX * 4);
-	if (strcmp(r->at.scheme, "http") != 0 && strcmp(r->at.scheme, "https") != 0) {
-		err_set(e, -EINVAL, "'%s': only http:// and https:// addresses are supported",
-			http_shown(&r->at, &b));
-		buf_release(&b);
-		return -EINVAL;
-	}
+	if (strcmp(r->at.scheme, "http") != 0 && strcmp(r->at.scheme, "https") != 0)
+		return err_set(e, -EINVAL,
+			       "'%s': only http:// and https:// addresses are supported",
+			       http_shown(&r->at, &b));
 	if (w->bearer && strpbrk(w->bearer, "\r\n"))
 		return err_set(e, -EINVAL, "the bearer token contains a line break");
 	if (secret && strcmp(r->at.scheme, "http") == 0 && !n->opts.plain_secrets &&
-	    !http_is_here(r->at.host)) {
-		err_set(e, -EACCES,
-			"'%s': a password or token would be sent unencrypted over http://: use "
-			"https://",
-			http_shown(&r->at, &b));
-		buf_release(&b);
-		return -EACCES;
-	}
+	    !http_is_here(r->at.host))
+		return err_set(e, -EACCES,
+			       "'%s': a password or token would be sent unencrypted over "
+			       "http://: use https://",
+			       http_shown(&r->at, &b));
 	return 0;
 }
 
-static int request_new(struct http_client *n, const struct http_request *w,
-		       struct http_transfer **ret, struct err *e)
+static int request_new(struct http_client *n, const struct http_request *w, http_done_fn *done,
+		       void *arg, struct http_transfer **ret, struct err *e)
 {
 	struct http_transfer *r = calloc(1, sizeof(*r));
 	int rc;
@@ -236,6 +210,8 @@ static int request_new(struct http_client *n, const struct http_request *w,
 	if (!r)
 		return err_nomem(e);
 	r->net = n;
+	r->done = done;
+	r->arg = arg;
 	buf_init(&r->a.body, HTTP_ERROR_BYTES);
 	rc = copy_want(r, w, e);
 	if (rc == 0)
@@ -277,6 +253,7 @@ static int start_thread(struct http_client *n, struct err *e)
 	return 0;
 }
 
+/* submit - hand a request to the thread. If this fails, the request is freed. */
 static int submit(struct http_client *n, struct http_transfer *r, struct err *e)
 {
 	int rc = 0;
@@ -288,7 +265,7 @@ static int submit(struct http_client *n, struct http_transfer *r, struct err *e)
 	else if (!n->started)
 		rc = start_thread(n, e);
 	if (rc == 0) {
-		http_put(&n->inbox, r);
+		list_append(&n->lists[HTTP_INBOX], &r->link);
 		n->counts.requests++;
 		metrics_count(M_REMOTE_REQUESTS);
 		n->counts.in_flight++;
@@ -296,6 +273,8 @@ static int submit(struct http_client *n, struct http_transfer *r, struct err *e)
 	(void)pthread_mutex_unlock(&n->lock);
 	if (rc == 0)
 		wake(n);
+	else
+		request_free(r);
 	return rc;
 }
 
@@ -303,16 +282,9 @@ int http_start(struct http_client *n, const struct http_request *w, http_done_fn
 	       void *arg, struct err *e)
 {
 	struct http_transfer *r = NULL;
-	int rc = request_new(n, w, &r, e);
+	int rc = request_new(n, w, done, arg, &r, e);
 
-	if (rc < 0)
-		return rc;
-	r->done = done;
-	r->arg = arg;
-	rc = submit(n, r, e);
-	if (rc < 0)
-		request_free(r);
-	return rc;
+	return rc < 0 ? rc : submit(n, r, e);
 }
 
 /* Waiting. The body and the destination of the answer belong to the caller: a cancelled caller
@@ -365,23 +337,19 @@ int http_do(struct http_client *n, const struct http_request *want, struct http_
 	int rc;
 
 	*ret = (struct http_response){0};
-	rc = request_new(n, want, &w.r, e);
-	if (rc < 0)
-		return ret->rc = rc;
-	(void)pthread_mutex_init(&w.lock, NULL);
-	cancel_cond_init(&w.cond);
-	w.r->done = on_done;
-	w.r->arg = &w;
-	rc = submit(n, w.r, e);
-	if (rc < 0) {
-		request_free(w.r);
-		ret->rc = rc;
-	} else if (http_await(n, &w) < 0 && ret->rc == -ECANCELED) {
-		ret->rc = err_set(&ret->e, -EINTR, "cancelled");
+	rc = request_new(n, want, on_done, &w, &w.r, &ret->e);
+	if (rc == 0) {
+		(void)pthread_mutex_init(&w.lock, NULL);
+		cancel_cond_init(&w.cond);
+		rc = submit(n, w.r, &ret->e);
+		if (rc == 0 && http_await(n, &w) < 0 && ret->rc == -ECANCELED)
+			ret->rc = err_set(&ret->e, -EINTR, "cancelled");
+		(void)pthread_cond_destroy(&w.cond);
+		(void)pthread_mutex_destroy(&w.lock);
 	}
-	(void)pthread_cond_destroy(&w.cond);
-	(void)pthread_mutex_destroy(&w.lock);
-	if (ret->rc < 0 && rc == 0 && e)
+	if (rc < 0)
+		ret->rc = rc;
+	if (ret->rc < 0 && e)
 		*e = ret->e;
 	return ret->rc;
 }

@@ -8,6 +8,8 @@
 #ifndef NCZARR_HTTP_HTTP_H
 #define NCZARR_HTTP_HTTP_H
 
+#include <string.h>
+
 #include "base/core/buf.h"
 #include "base/core/err.h"
 
@@ -23,13 +25,13 @@ struct http_client_options {
 	bool insecure;           /* certificates are not verified */
 	bool plain_secrets;      /* credentials may go over http:// to hosts other than loopback */
 	bool private_redirects;  /* redirects may lead to private addresses, and to loopback */
-	char *ca_file;           /* trusted certificates in addition to those of the system; NULL */
-	char *netrc_file;        /* NULL: none */
-	char *proxy;             /* NULL: from the environment */
+	const char *ca_file;     /* trusted certificates in addition to those of the system; NULL */
+	const char *netrc_file;  /* NULL: none */
+	const char *proxy;       /* NULL: from the environment */
 };
 
 /* http_client_new - opens no connection and starts no thread before the first request. opts is
- * copied with its strings. */
+ * copied, its strings are borrowed. */
 int http_client_new(const struct http_client_options *opts, struct http_client **ret,
 		    struct err *e) NZ_MUST_USE;
 /* http_client_free - cancels requests in flight (-ECANCELED) and waits for them. Takes NULL. */
@@ -67,6 +69,12 @@ struct http_response {
 	char location[2048];     /* of a redirect that was not followed */
 	char error_code[64];     /* <Code> of an S3 error body */
 };
+
+static inline bool http_code_is(const struct http_response *a, const char *code)
+{
+	return strcmp(a->error_code, code) == 0;
+}
+
 /* rc without a usable answer: -ENOENT 404 and 410; -EACCES 401, 403; -ESTALE 412; -ERANGE 416;
  * -ETIMEDOUT; -EFBIG larger than max_body (with the header's fields); -EIO all others: server
  * errors, unknown hosts, invalid certificates ... 304 is rc 0. */

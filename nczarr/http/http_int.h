@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
+#include "base/core/list.h"
 #include "base/os/url.h"
 #include "nczarr/http/http.h"
 
@@ -29,12 +30,6 @@ enum {
 };
 
 #define HTTP_MS ((int64_t)1000 * 1000)
-
-/* http_list - a list of requests. */
-struct http_list {
-	struct http_transfer *first, *last;
-	uint32_t n;
-};
 
 /* http_host - one scheme, host and port. */
 struct http_host {
@@ -67,7 +62,7 @@ struct http_transfer {
 	char *owned[5];           /* its other strings */
 	http_done_fn *done;
 	void *arg;
-	struct http_transfer *next, *prev;
+	struct list_link link;
 	_Atomic bool cancelled;
 	bool unset;                   /* out of memory for an option of the try */
 
@@ -94,8 +89,13 @@ struct http_transfer {
 	struct http_response a;
 };
 
+/* The lists of requests. HTTP_INBOX has the client's lock, the others are the thread's. */
+enum { HTTP_FLYING, HTTP_PAUSED, HTTP_FRONT, HTTP_BACK, HTTP_INBOX, HTTP_LISTS };
+
 struct http_client {
-	struct http_client_options opts; /* strings owned */
+	struct http_client_options opts;
+	/* HTTP_INBOX: lock */
+	struct list_link lists[HTTP_LISTS];
 	bool proxied;                 /* some requests use a proxy */
 	uint16_t proxy_port;
 	char *netrc;                  /* content of the netrc file; NULL: none or not read yet */
@@ -104,13 +104,12 @@ struct http_client {
 	pthread_mutex_t lock;
 	pthread_t thread;             /* lock: until started */
 	bool started, stopping, ending; /* lock */
-	struct http_list inbox;         /* lock */
 	struct http_counts counts;      /* lock */
 	CURLM *multi;                 /* set before the thread is started */
 	_Atomic uint32_t cancels;     /* cancellations not handled yet */
 
 	/* owned by the thread */
-	struct http_list front, back, paused, flying;
+	uint32_t n_flying;            /* in HTTP_FLYING */
 	struct http_host *hosts;
 	uint32_t n_hosts;
 	CURL **spare;                 /* room for opts.requests */
@@ -120,8 +119,6 @@ struct http_client {
 
 /* scheduler.c */
 void *http_run(void *arg);
-void http_put(struct http_list *l, struct http_transfer *r);
-void http_take(struct http_list *l, struct http_transfer *r);
 
 /* http.c */
 /* http_finish - call done, and free the request. It is in no list. */

@@ -4,9 +4,7 @@
  * redirect. */
 #include "nczarr/http/http_int.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <strings.h>
+#include "base/core/str.h"
 
 enum { WORD_MAX = 1024 };
 
@@ -69,8 +67,8 @@ char *http_netrc_find(const char *text, const char *host, bool defaults)
 		}
 	}
 	/* the name must not contain the separator ":" */
-	if (found && name[0] && !strchr(name, ':') && asprintf(&ret, "%s:%s", name, secret) < 0)
-		ret = NULL;
+	if (found && name[0] && !strchr(name, ':'))
+		ret = str_printf("%s:%s", name, secret);
 	explicit_bzero(secret, sizeof(secret));
 	explicit_bzero(value, sizeof(value));
 	return ret;

@@ -66,20 +66,12 @@ static enum address_class kind_of_ipv6(const uint8_t b[16])
 
 enum address_class address_class_of(const struct sockaddr *addr)
 {
-	struct sockaddr_in in4;
-	struct sockaddr_in6 in6;
-	uint8_t b[16];
-
-	if (addr->sa_family == AF_INET) {
-		memcpy(&in4, addr, sizeof(in4));
-		memcpy(b, &in4.sin_addr, 4);
-		return kind_of_ipv4(b);
-	}
-	if (addr->sa_family == AF_INET6) {
-		memcpy(&in6, addr, sizeof(in6));
-		memcpy(b, &in6.sin6_addr, 16);
-		return kind_of_ipv6(b);
-	}
+	/* the caller's memory has room for each family */
+	if (addr->sa_family == AF_INET)
+		return kind_of_ipv4((const uint8_t *)addr + offsetof(struct sockaddr_in, sin_addr));
+	if (addr->sa_family == AF_INET6)
+		return kind_of_ipv6((const uint8_t *)addr +
+				    offsetof(struct sockaddr_in6, sin6_addr));
 	return HTTP_LINK_LOCAL; /* unexpected */
 }
 
@@ -117,14 +109,10 @@ bool http_may_ask(struct http_transfer *r, enum address_class kind)
 
 static uint64_t redirect_hash_of(const struct url *u)
 {
-	uint64_t h;
-	struct buf b;
+	auto_buf b = buf_of(URL_MAX * 2);
 
-	buf_init(&b, URL_MAX * 2);
 	url_put(&b, u, true);
-	h = hash_bytes(HASH_SEED, b.data, b.len);
-	buf_release(&b);
-	return h;
+	return hash_bytes(HASH_SEED, b.data, b.len);
 }
 
 /* resolve - resolve Location, which may be relative, against the current address. */
@@ -132,10 +120,9 @@ static int resolve(const struct http_transfer *r, struct url *ret)
 {
 	CURLU *u = curl_url();
 	char *text = NULL;
-	struct buf b;
+	auto_buf b = buf_of(URL_MAX * 2);
 	int rc = -EBADMSG;
 
-	buf_init(&b, URL_MAX * 2);
 	url_put(&b, &r->at, true);
 	buf_putc(&b, '\0');
 	if (u && buf_ok(&b) &&
@@ -146,7 +133,6 @@ static int resolve(const struct http_transfer *r, struct url *ret)
 		rc = url_parse(text, ret, NULL);
 	curl_free(text);
 	curl_url_cleanup(u);
-	buf_release(&b);
 	return rc;
 }
 

@@ -26,21 +26,19 @@ const char *http_shown(const struct url *u, struct buf *out)
 void http_fail(struct http_transfer *r, int rc, const char *fmt, ...)
 {
 	char text[ERR_TEXT_MAX];
-	struct buf b;
+	auto_buf b = buf_of(URL_MAX * 2);
 	va_list ap;
 
 	va_start(ap, fmt);
 	if (vsnprintf(text, sizeof(text), fmt, ap) < 0)
 		text[0] = '\0';
 	va_end(ap);
-	buf_init(&b, URL_MAX * 2);
 	r->a.rc = rc;
 	if (r->a.tries > 1)
 		err_set(&r->a.e, rc, "'%.200s': %s (%u attempts)", http_shown(&r->at, &b), text,
 			(unsigned int)r->a.tries);
 	else
 		err_set(&r->a.e, rc, "'%.200s': %s", http_shown(&r->at, &b), text);
-	buf_release(&b);
 }
 
 /* retry_again - retry, unless the time, the number of tries, or the kind of request forbid it.
@@ -58,18 +56,14 @@ int64_t http_pause(struct http_transfer *r)
 {
 	struct http_client *n = r->net;
 	uint32_t shift = r->a.tries < 10 ? r->a.tries - 1 : 9;
-	int64_t ms = (int64_t)FIRST_PAUSE_MS << shift;
+	int64_t ms = (int64_t)u64_min((uint64_t)FIRST_PAUSE_MS << shift, LAST_PAUSE_MS);
 
-	if (ms > LAST_PAUSE_MS)
-		ms = LAST_PAUSE_MS;
 	n->dice ^= (uint64_t)clock_ns() | 1; /* xorshift: spreads retries of several requests */
 	n->dice ^= n->dice << 13;
 	n->dice ^= n->dice >> 7;
 	n->dice ^= n->dice << 17;
 	ms = ms / 2 + (int64_t)(n->dice % (uint64_t)(ms / 2 + 1));
-	if (ms < r->pause_ms)
-		ms = r->pause_ms;
-	return ms * HTTP_MS;
+	return (ms < r->pause_ms ? r->pause_ms : ms) * HTTP_MS;
 }
 
 /* Statuses. */
@@ -126,22 +120,17 @@ static void take_code(struct http_response *a)
 	a->error_code[n] = '\0';
 }
 
-static bool retry_code_is(const struct http_response *a, const char *code)
-{
-	return strcmp(a->error_code, code) == 0;
-}
-
 static enum http_verdict retry_refused(struct http_transfer *r)
 {
 	struct http_response *a = &r->a;
 	const struct status_row x = row_of(a->status);
 	/* the server states that it did not carry out the request */
-	const bool not_done = a->status == 429 || retry_code_is(a, "SlowDown") ||
-			      retry_code_is(a, "RequestTimeout");
+	const bool not_done = a->status == 429 || http_code_is(a, "SlowDown") ||
+			      http_code_is(a, "RequestTimeout");
 
 	http_fail(r, x.rc, "%s (HTTP %u%s%s)", x.why, (unsigned int)a->status,
 		  a->error_code[0] ? ", " : "", a->error_code);
-	if (!not_done && !retry_code_is(a, "InternalError") && a->status != 408 &&
+	if (!not_done && !http_code_is(a, "InternalError") && a->status != 408 &&
 	    (a->status < 500 || a->status > 504 || a->status == 501)) {
 		if (r->want.judge && r->want.judge(r->want.sign_arg, a))
 			return retry_again(r, false);

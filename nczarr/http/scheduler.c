@@ -10,34 +10,25 @@
 
 #define LOG_COMPONENT LOG_HTTP
 #include "base/core/clock.h"
+#include "base/core/str.h"
 #include "base/observe/log.h"
 #include "base/os/cancel.h"
 
 enum { HOSTS_KEPT = 64, IDLE_MS = 60 * 1000, BUSY_MS = 1000 };
 
-void http_put(struct http_list *l, struct http_transfer *r)
+static struct http_transfer *transfer_of(struct list_link *at)
 {
-	r->next = NULL;
-	r->prev = l->last;
-	if (l->last)
-		l->last->next = r;
-	else
-		l->first = r;
-	l->last = r;
-	l->n++;
+	return CONTAINER_OF(at, struct http_transfer, link);
 }
 
-void http_take(struct http_list *l, struct http_transfer *r)
+/* for_each - call fn for each request of a list; fn may take it out, but no other one. */
+static void for_each(struct list_link *list, void (*fn)(struct http_transfer *r, int64_t arg),
+		     int64_t arg)
 {
-	if (r->prev)
-		r->prev->next = r->next;
-	else
-		l->first = r->next;
-	if (r->next)
-		r->next->prev = r->prev;
-	else
-		l->last = r->prev;
-	l->n--;
+	for (struct list_link *at = list->next, *next; at != list; at = next) {
+		next = at->next;
+		fn(transfer_of(at), arg);
+	}
 }
 
 /* Hosts. */
@@ -82,14 +73,11 @@ static void leave_host(struct http_transfer *r)
 /* set_host - set the host of the current address of r. */
 static bool set_host(struct http_transfer *r)
 {
-	struct buf key;
+	auto_free char *key = str_printf("%s://%s:%u", r->at.scheme, r->at.host,
+					 (unsigned int)r->at.port);
 
 	leave_host(r);
-	buf_init(&key, URL_MAX);
-	buf_printf(&key, "%s://%s:%u", r->at.scheme, r->at.host, (unsigned int)r->at.port);
-	buf_putc(&key, '\0');
-	r->host = buf_ok(&key) ? find_host(r->net, (const char *)key.data) : NULL;
-	buf_release(&key);
+	r->host = key ? find_host(r->net, key) : NULL;
 	if (r->host)
 		r->host->refs++;
 	return r->host != NULL;
@@ -99,29 +87,24 @@ static bool set_host(struct http_transfer *r)
 
 static void scheduler_finish(struct http_transfer *r)
 {
-	struct buf b;
+	auto_buf b = buf_of(URL_MAX * 2);
 
-	if (log_enabled(LOG_DEBUG)) {
-		buf_init(&b, URL_MAX * 2);
+	if (log_enabled(LOG_DEBUG))
 		log_debug("%s '%s': HTTP %u, %d, attempts: %u", r->want.method,
 			  http_shown(&r->at, &b), (unsigned int)r->a.status, r->a.rc,
 			  (unsigned int)r->a.tries);
-		buf_release(&b);
-	}
 	leave_host(r);
 	http_finish(r);
 }
 
 static void queue(struct http_transfer *r)
 {
-	struct http_client *n = r->net;
-
 	if (!r->host && !set_host(r)) {
 		http_fail(r, -ENOMEM, "out of memory");
 		scheduler_finish(r);
 		return;
 	}
-	http_put(r->want.background ? &n->back : &n->front, r);
+	list_append(&r->net->lists[r->want.background ? HTTP_BACK : HTTP_FRONT], &r->link);
 }
 
 /* land - end a try and release its handle. */
@@ -129,7 +112,8 @@ static void land(struct http_transfer *r)
 {
 	struct http_client *n = r->net;
 
-	http_take(&n->flying, r);
+	list_remove(&r->link);
+	n->n_flying--;
 	r->host->flying--;
 	if (r->want.background)
 		r->host->behind--;
@@ -156,7 +140,7 @@ static void scheduler_settle(struct http_transfer *r, CURLcode code)
 		queue(r);
 	} else if (verdict == HTTP_AGAIN) {
 		r->due = clock_ns() + http_pause(r);
-		http_put(&r->net->paused, r);
+		list_append(&r->net->lists[HTTP_PAUSED], &r->link);
 	} else {
 		scheduler_finish(r);
 	}
@@ -169,6 +153,7 @@ static void fly(struct http_transfer *r)
 	struct err e = ERR_INIT;
 	int rc;
 
+	list_remove(&r->link);
 	r->begun = r->last_byte = clock_ns();
 	if (!r->until)
 		r->until = r->begun +
@@ -176,7 +161,8 @@ static void fly(struct http_transfer *r)
 	(void)pthread_mutex_lock(&n->lock);
 	n->counts.tries++;
 	(void)pthread_mutex_unlock(&n->lock);
-	http_put(&n->flying, r);
+	list_append(&n->lists[HTTP_FLYING], &r->link);
+	n->n_flying++;
 	r->host->flying++;
 	if (r->want.background)
 		r->host->behind++;
@@ -190,26 +176,17 @@ static void fly(struct http_transfer *r)
 	scheduler_finish(r);
 }
 
-/* scheduler_start - start all requests that may start. A busy host delays only its own requests. */
-static void scheduler_start(struct http_list *l)
+/* scheduler_start - start a queued request if it may start: a busy host delays only its own. */
+static void scheduler_start(struct http_transfer *r, int64_t arg NZ_UNUSED)
 {
-	struct http_transfer *r = l->first, *next;
+	const struct http_client_options *o = &r->net->opts;
+	/* with HTTP/2 all requests share a connection */
+	const uint32_t most = r->host->http2 ? o->requests : o->connections;
 
-	for (; r; r = next) {
-		const struct http_client *n = r->net;
-		uint32_t most; /* with HTTP/2 all requests share a connection */
-
-		next = r->next;
-		if (n->flying.n >= n->opts.requests)
-			return;
-		most = r->host->http2 ? n->opts.requests : n->opts.connections;
-		/* one place is reserved for requests that a thread waits for */
-		if (r->host->flying >= most ||
-		    (r->want.background && most > 1 && r->host->behind + 1 >= most))
-			continue;
-		http_take(l, r);
+	/* one place is reserved for requests that a thread waits for */
+	if (r->net->n_flying < o->requests && r->host->flying < most &&
+	    !(r->want.background && most > 1 && r->host->behind + 1 >= most))
 		fly(r);
-	}
 }
 
 /* Times. */
@@ -227,48 +204,33 @@ static enum http_fault too_long(const struct http_transfer *r, int64_t now)
 	return now - r->begun >= o->connect_ms * HTTP_MS ? FAULT_CONNECT : FAULT_NONE;
 }
 
-static void check_flying(struct http_client *n, int64_t now)
+static void check_flying(struct http_transfer *r, int64_t now)
 {
-	struct http_transfer *r = n->flying.first, *next;
-
-	for (; r; r = next) {
-		next = r->next;
-		r->fault = r->fault ? r->fault : too_long(r, now);
-		if (r->fault >= FAULT_STALL)
-			scheduler_settle(r, CURLE_OPERATION_TIMEDOUT);
-	}
+	r->fault = r->fault ? r->fault : too_long(r, now);
+	if (r->fault >= FAULT_STALL)
+		scheduler_settle(r, CURLE_OPERATION_TIMEDOUT);
 }
 
-static void check_paused(struct http_client *n, int64_t now)
+static void check_paused(struct http_transfer *r, int64_t now)
 {
-	struct http_transfer *r = n->paused.first, *next;
-
-	for (; r; r = next) {
-		next = r->next;
-		if (now < r->due)
-			continue;
-		http_take(&n->paused, r);
-		queue(r);
-	}
+	if (now < r->due)
+		return;
+	list_remove(&r->link);
+	queue(r);
 }
 
-/* check_queue - fail requests that were queued longer than their limit while the host answered
+/* check_queued - fail a request that was queued longer than its limit while the host answered
  * none. */
-static void check_queue(struct http_client *n, struct http_list *l, int64_t now)
+static void check_queued(struct http_transfer *r, int64_t now)
 {
-	struct http_transfer *r = l->first, *next;
+	int64_t since = r->since > r->host->last_good ? r->since : r->host->last_good;
+	uint32_t ms = r->want.total_ms ? r->want.total_ms : r->net->opts.total_ms;
 
-	for (; r; r = next) {
-		int64_t since = r->since > r->host->last_good ? r->since : r->host->last_good;
-		uint32_t ms = r->want.total_ms ? r->want.total_ms : n->opts.total_ms;
-
-		next = r->next;
-		if (r->until ? now < r->until : now - since < ms * HTTP_MS)
-			continue;
-		http_take(l, r);
-		http_fail(r, -ETIMEDOUT, "the server does not answer any request");
-		scheduler_finish(r);
-	}
+	if (r->until ? now < r->until : now - since < ms * HTTP_MS)
+		return;
+	list_remove(&r->link);
+	http_fail(r, -ETIMEDOUT, "the server does not answer any request");
+	scheduler_finish(r);
 }
 
 static int64_t i64_min(int64_t a, int64_t b)
@@ -279,63 +241,58 @@ static int64_t i64_min(int64_t a, int64_t b)
 /* wait_ms - time until the next event. */
 static int wait_ms(struct http_client *n, int64_t now)
 {
-	bool idle = !n->flying.n && !n->front.n && !n->back.n;
+	const struct list_link *flying = &n->lists[HTTP_FLYING], *paused = &n->lists[HTTP_PAUSED];
+	bool idle = list_empty(flying) && list_empty(&n->lists[HTTP_FRONT]) &&
+		    list_empty(&n->lists[HTTP_BACK]);
 	int64_t when = now + (idle ? IDLE_MS : BUSY_MS) * HTTP_MS;
 
-	for (const struct http_transfer *r = n->flying.first; r; r = r->next) {
+	for (struct list_link *at = flying->next; at != flying; at = at->next) {
+		const struct http_transfer *r = transfer_of(at);
+
 		when = i64_min(when, r->until);
 		when = i64_min(when, r->sent ? r->last_byte + n->opts.stall_ms * HTTP_MS
 					     : r->begun + n->opts.connect_ms * HTTP_MS);
 	}
-	for (const struct http_transfer *r = n->paused.first; r; r = r->next)
-		when = i64_min(when, r->due);
+	for (struct list_link *at = paused->next; at != paused; at = at->next)
+		when = i64_min(when, transfer_of(at)->due);
 	return when > now ? (int)((when - now) / HTTP_MS) + 1 : 0;
 }
 
 /* Cancellation. */
 
-static void cancel_in(struct http_list *l, bool all)
+static void cancel_one(struct http_transfer *r, int64_t all)
 {
-	struct http_transfer *r = l->first, *next;
-
-	for (; r; r = next) {
-		next = r->next;
-		if (!all && !atomic_load(&r->cancelled))
-			continue;
-		if (l == &r->net->flying)
-			land(r);
-		else
-			http_take(l, r);
-		http_fail(r, -ECANCELED, "cancelled");
-		scheduler_finish(r);
-	}
+	if (!all && !atomic_load(&r->cancelled))
+		return;
+	if (r->easy)
+		land(r);
+	else
+		list_remove(&r->link);
+	http_fail(r, -ECANCELED, "cancelled");
+	scheduler_finish(r);
 }
 
 static void scheduler_cancel(struct http_client *n, bool all)
 {
-	cancel_in(&n->flying, all);
-	cancel_in(&n->paused, all);
-	cancel_in(&n->front, all);
-	cancel_in(&n->back, all);
+	for (int i = 0; i < HTTP_INBOX; i++)
+		for_each(&n->lists[i], cancel_one, all);
 }
 
 /* take_inbox - queue new requests. Returns false if the thread has to end. */
 static bool take_inbox(struct http_client *n, bool *ret_stopping)
 {
-	struct http_list in;
-	struct http_transfer *r, *next;
+	struct list_link *at;
 	bool ending;
 
-	(void)pthread_mutex_lock(&n->lock);
-	in = n->inbox;
-	n->inbox = (struct http_list){0};
-	*ret_stopping = n->stopping;
-	ending = n->ending;
-	(void)pthread_mutex_unlock(&n->lock);
-	for (r = in.first; r; r = next) {
-		next = r->next;
-		queue(r);
-	}
+	do {
+		(void)pthread_mutex_lock(&n->lock);
+		at = list_take(&n->lists[HTTP_INBOX]);
+		*ret_stopping = n->stopping;
+		ending = n->ending;
+		(void)pthread_mutex_unlock(&n->lock);
+		if (at)
+			queue(transfer_of(at));
+	} while (at);
 	return !ending;
 }
 
@@ -345,15 +302,13 @@ static void take_results(struct http_client *n)
 	int left;
 
 	while ((m = curl_multi_info_read(n->multi, &left)) != NULL) {
-		struct http_transfer *r = n->flying.first;
 		CURLcode code = m->data.result;
+		void *r = NULL;
 
 		if (m->msg != CURLMSG_DONE)
 			continue;
-		while (r && r->easy != m->easy_handle)
-			r = r->next;
-		if (r)
-			scheduler_settle(r, code); /* m is not valid any more */
+		(void)curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &r);
+		scheduler_settle(r, code); /* m is not valid any more */
 	}
 }
 
@@ -364,18 +319,18 @@ static void run_once(struct http_client *n)
 
 	if (atomic_exchange(&n->cancels, 0))
 		scheduler_cancel(n, false);
-	check_paused(n, now);
-	scheduler_start(&n->front);
-	scheduler_start(&n->back);
+	for_each(&n->lists[HTTP_PAUSED], check_paused, now);
+	for_each(&n->lists[HTTP_FRONT], scheduler_start, 0);
+	for_each(&n->lists[HTTP_BACK], scheduler_start, 0);
 	(void)curl_multi_perform(n->multi,
 				 &running); /* errors are reported for each transfer */
 	take_results(n);
 	now = clock_ns();
-	check_flying(n, now);
-	check_queue(n, &n->front, now);
-	check_queue(n, &n->back, now);
-	scheduler_start(&n->front); /* finished requests made room */
-	scheduler_start(&n->back);
+	for_each(&n->lists[HTTP_FLYING], check_flying, now);
+	for (int i = HTTP_FRONT; i <= HTTP_BACK; i++) {
+		for_each(&n->lists[i], check_queued, now);
+		for_each(&n->lists[i], scheduler_start, 0); /* finished requests made room */
+	}
 }
 
 void *http_run(void *arg)

@@ -110,11 +110,8 @@ static int set_credentials(struct http_transfer *r, struct err *e)
 	auto_free char *line = NULL;
 
 	if (same && w->bearer) {
-		if (asprintf(&line, "Authorization: Bearer %s", w->bearer) < 0) {
-			line = NULL;
-			return err_nomem(e);
-		}
-		return http_header(r, line, e);
+		line = str_printf("Authorization: Bearer %s", w->bearer);
+		return line ? http_header(r, line, e) : err_nomem(e);
 	}
 	if (same && w->user) {
 		SET(r, CURLOPT_USERNAME, w->user);
@@ -198,6 +195,7 @@ static void set_connection(struct http_transfer *r)
 /* set_constants - set the options that are the same for each try. */
 static void set_constants(struct http_transfer *r)
 {
+	SET(r, CURLOPT_PRIVATE, r);
 	SET(r, CURLOPT_PROTOCOLS_STR, "http,https");
 	SET(r, CURLOPT_FOLLOWLOCATION, 0L);
 	SET(r, CURLOPT_PATH_AS_IS, 1L);
@@ -220,18 +218,15 @@ static void set_constants(struct http_transfer *r)
 
 static int set_address(struct http_transfer *r, struct err *e)
 {
-	struct buf b;
+	auto_buf b = buf_of(URL_MAX * 2);
 	size_t len;
 
 	if (r->hops == 0) { /* verbatim: it may be signed */
 		r->url = strndup(r->want.url, strcspn(r->want.url, "#"));
 	} else {
-		buf_init(&b, URL_MAX * 2);
 		url_put(&b, &r->at, true);
 		buf_putc(&b, '\0');
-		if (!buf_ok(&b))
-			buf_release(&b);
-		r->url = (char *)buf_take(&b, &len);
+		r->url = buf_ok(&b) ? (char *)buf_take(&b, &len) : NULL;
 	}
 	if (!r->url || curl_easy_setopt(r->easy, CURLOPT_URL, r->url) != CURLE_OK)
 		return err_nomem(e);

@@ -140,8 +140,8 @@ static bool request_judge(void *arg, const struct http_response *a)
 	bool object = strcmp(c->method, "GET") == 0 && c->key;
 
 	if (a->status == 409)
-		return strcmp(a->error_code, "ConditionalRequestConflict") == 0 ||
-		       strcmp(a->error_code, "OperationAborted") == 0;
+		return http_code_is(a, "ConditionalRequestConflict") ||
+		       http_code_is(a, "OperationAborted");
 	/* an object may be XML of any kind, but it has an ETag; a truncated one cannot be
 	 * classified */
 	if (object && !*a->etag && (a->cut || strstr(a->content_type, "html")))
@@ -199,27 +199,17 @@ int s3_start(struct s3_request *c, http_done_fn *done, void *arg, struct err *e)
 
 int s3_do(struct s3_request *c, struct http_response *ret, struct err *e)
 {
-	struct err why = ERR_INIT;
-	bool again = true;
+	struct http_request w;
 	int rc;
 
-	while (again) {
-		struct http_request w;
-
+	do {
 		*ret = (struct http_response){.rc = 0};
 		rc = request_ready(c, true, e);
 		if (rc < 0)
 			return rc;
 		w = request_want_of(c);
-		rc = http_do(c->s->net, &w, ret, &why);
-		if (rc < 0 && !*ret->e.msg) /* not sent: only http_do() has the reason */
-			ret->e = why;
-		if (rc < 0 && ret->status == 0)
-			return s3_failed(c, ret, e);
-		again = s3_should_reissue(c, ret);
-		if (again)
-			http_response_release(ret);
-	}
+		rc = http_do(c->s->net, &w, ret, NULL);
+	} while (s3_should_reissue(c, ret));
 	return s3_failed(c, ret, e);
 }
 
@@ -232,11 +222,6 @@ void s3_request_release(struct s3_request *c)
 
 /* Corrections from answers. */
 
-static bool request_code_is(const struct http_response *a, const char *code)
-{
-	return strcmp(a->error_code, code) == 0;
-}
-
 static bool learn_region(struct s3_request *c, const struct http_response *a)
 {
 	bool redirect =
@@ -244,8 +229,8 @@ static bool learn_region(struct s3_request *c, const struct http_response *a)
 	char region[64] = "", endpoint[256] = "", location[2048];
 
 	snprintf(location, sizeof(location), "%s", a->location);
-	if (!redirect && !request_code_is(a, "AuthorizationHeaderMalformed") &&
-	    !request_code_is(a, "IllegalLocationConstraintException") &&
+	if (!redirect && !http_code_is(a, "AuthorizationHeaderMalformed") &&
+	    !http_code_is(a, "IllegalLocationConstraintException") &&
 	    !(a->status >= 400 && *a->region && strcmp(a->region, c->place.region) != 0))
 		return false;
 	snprintf(region, sizeof(region), "%s", a->region);
@@ -264,7 +249,7 @@ static bool learn_clock(struct s3_request *c, const struct http_response *a)
 	char text[64];
 	int64_t there;
 
-	if (c->clocked || !request_code_is(a, "RequestTimeTooSkewed"))
+	if (c->clocked || !http_code_is(a, "RequestTimeTooSkewed"))
 		return false;
 	c->clocked = true;
 	if (!s3_xml_text(a->body.data, a->body.len, "ServerTime", text, sizeof(text)) ||
@@ -284,10 +269,10 @@ static bool learn_keys(struct s3_request *c, const struct http_response *a)
 {
 	int rc;
 
-	if (!c->keys || !(request_code_is(a, "ExpiredToken") ||
-			  request_code_is(a, "TokenRefreshRequired") ||
-			  request_code_is(a, "InvalidToken") ||
-			  request_code_is(a, "ExpiredTokenException")))
+	if (!c->keys || !(http_code_is(a, "ExpiredToken") ||
+			  http_code_is(a, "TokenRefreshRequired") ||
+			  http_code_is(a, "InvalidToken") ||
+			  http_code_is(a, "ExpiredTokenException")))
 		return false;
 	rc = aws_refused(c->s->aws, c->keys);
 	c->expired = s3_in_done && (rc < 0 || (rc == 0 && c->background));
@@ -299,7 +284,7 @@ bool s3_should_reissue(struct s3_request *c, struct http_response *a)
 	if (a->rc == -EINTR || a->rc == -ECANCELED || a->status == 0)
 		return false;
 	if (a->status >= 200 && (a->status < 300 || a->status == 304 || a->status == 412 ||
-				 a->status == 416 || request_code_is(a, "NoSuchKey"))) {
+				 a->status == 416 || http_code_is(a, "NoSuchKey"))) {
 		pthread_mutex_lock(&c->s->lock);
 		c->s->seen = true;
 		pthread_mutex_unlock(&c->s->lock);
@@ -308,6 +293,7 @@ bool s3_should_reissue(struct s3_request *c, struct http_response *a)
 	if (c->turns >= TURNS || !(learn_region(c, a) || learn_clock(c, a) || learn_keys(c, a)))
 		return false;
 	c->turns++;
+	http_response_release(a);
 	return true;
 }
 

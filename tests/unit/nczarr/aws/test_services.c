@@ -251,6 +251,8 @@ static void test_role(void **state)
 	role_fails(&v, &r, -EIO, "role 'arn': ");
 	set("AWS_ENDPOINT_URL_STS", "no address");
 	role_fails(&v, &r, -EINVAL, "cannot use the endpoint of STS");
+	set("AWS_ENDPOINT_URL_STS", "ftp://here");
+	role_fails(&v, &r, -EINVAL, "role 'arn': 'ftp://here/': only http:// and https://");
 	set("AWS_ENDPOINT_URL_STS", NULL);
 	aws_keys_release(own);
 	end(&v);
