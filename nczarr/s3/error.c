@@ -49,10 +49,10 @@ static int error_absent(const struct s3_request *c, const struct http_response *
 	pthread_mutex_lock(&c->s->lock);
 	seen = c->s->seen;
 	pthread_mutex_unlock(&c->s->lock);
-	if (strcmp(a->error_code, "NoSuchKey") == 0 ||
+	if (http_code_is(a, "NoSuchKey") ||
 	    (seen && strcmp(c->method, "HEAD") == 0 && c->key))
 		return err_set(e, -ENOENT, "%s: not found", who);
-	if (strcmp(a->error_code, "NoSuchBucket") == 0)
+	if (http_code_is(a, "NoSuchBucket"))
 		return err_set(e, -EIO, "%s: bucket '%.80s' does not exist at '%.100s'", who,
 			       c->s->bucket, c->place.host);
 	return err_set(e, -EIO, "%s: '%.100s' answers %u (%s): is it an S3 service?", who,
@@ -63,25 +63,21 @@ static int error_absent(const struct s3_request *c, const struct http_response *
 /* error_elsewhere - the error of a redirect that was not followed. */
 static int error_elsewhere(const struct http_response *a, const char *who, struct err *e)
 {
-	struct buf shown;
+	auto_buf shown = buf_of(URL_MAX);
 	struct url u;
-	int rc;
 
 	if (!url_is(a->location) || url_parse(a->location, &u, NULL) < 0)
 		return err_set(e, -EIO,
 			       "%s: the bucket is in another region (%u %s), and the service "
 			       "does not state which: set it with -o region=",
 			       who, a->status, a->error_code);
-	buf_init(&shown, URL_MAX);
 	url_put(&shown, &u, false);
 	buf_putc(&shown, '\0');
-	rc = err_set(
+	url_release(&u);
+	return err_set(
 		e, -EIO,
 		"%s: redirected to '%.150s', which is not followed: set it with -o endpoint=",
 		who, buf_ok(&shown) ? (const char *)shown.data : "");
-	buf_release(&shown);
-	url_release(&u);
-	return rc;
 }
 
 int s3_failed(const struct s3_request *c, const struct http_response *a, struct err *e)
@@ -120,7 +116,7 @@ int s3_failed(const struct s3_request *c, const struct http_response *a, struct 
 	default:
 		break;
 	}
-	if (strcmp(a->error_code, "ExpiredToken") == 0 && c->keys)
+	if (http_code_is(a, "ExpiredToken") && c->keys)
 		return err_set(e, -EACCES, "%s: the keys from %s have expired (ExpiredToken)",
 			       who, c->keys->from);
 	return err_set(e, a->rc, "%s: %u %s%s%s", who, a->status, a->error_code,

@@ -102,7 +102,7 @@ static int check_cut(const struct s3_get_fetch *f, const struct http_response *a
 	if (a->length == UINT64_MAX || a->body.len != want)
 		return err_set(&got->e, -EBADMSG,
 			       "'%s': the response without a range is truncated", f->key);
-	got->info.size = a->length;
+	s3_info_of(a, a->length, &got->info);
 	got->off = want ? f->off : a->length;
 	return 0;
 }
@@ -112,8 +112,8 @@ static int s3_get_check(const struct s3_get_fetch *f, const struct http_response
 			struct object_got *got)
 {
 	uint64_t n = a->body.len;
+	bool another;
 
-	s3_info_of(a, &got->info);
 	if (f->c.method[0] == 'H') {
 		/* without a body, another server cannot be recognised */
 		if (!*a->etag && !a->modified)
@@ -121,13 +121,13 @@ static int s3_get_check(const struct s3_get_fetch *f, const struct http_response
 				       "'%s': the response has no ETag and no date: is it an "
 				       "S3 service?",
 				       f->key);
-		got->info.size = a->length;
+		s3_info_of(a, a->length, &got->info);
 		return 0;
 	}
 	if (a->cut)
 		return check_cut(f, a, got);
 	if (a->status == 200 && !a->ranged) {
-		got->info.size = n;
+		s3_info_of(a, n, &got->info);
 		return 0;
 	}
 	if (!a->ranged || f->what == OBJECT_ALL || a->range_end < a->range_off ||
@@ -136,17 +136,17 @@ static int s3_get_check(const struct s3_get_fetch *f, const struct http_response
 			       "'%s': received %" PRIu64
 			       " bytes, which does not match the header of the response",
 			       f->key, n);
-	if (f->what == OBJECT_PART &&
-	    (a->range_off != f->off ||
-	     (n != f->len && a->range_size != UINT64_MAX && a->range_end != a->range_size)))
+	if (f->what == OBJECT_PART)
+		another = a->range_off != f->off || (n != f->len && a->range_size != UINT64_MAX &&
+						     a->range_end != a->range_size);
+	else
+		another = f->what == OBJECT_TAIL &&
+			  (a->range_size == UINT64_MAX || a->range_end != a->range_size ||
+			   (n != f->len && a->range_off != 0));
+	if (another)
 		return err_set(&got->e, -EBADMSG, "'%s': received another range than requested",
 			       f->key);
-	if (f->what == OBJECT_TAIL &&
-	    (a->range_size == UINT64_MAX || a->range_end != a->range_size ||
-	     (n != f->len && a->range_off != 0)))
-		return err_set(&got->e, -EBADMSG, "'%s': received another range than requested",
-			       f->key);
-	got->info.size = a->range_size;
+	s3_info_of(a, a->range_size, &got->info);
 	got->off = a->range_off;
 	return 0;
 }
@@ -161,24 +161,19 @@ static void succeeded(struct s3_get_fetch *f, struct http_response *a)
 		s3_get_tell(f, &got);
 		return;
 	}
-	got.rc = f->reason ? 0 : s3_get_check(f, a, &got);
+	if (f->reason) /* HEAD failed, GET did not: its answer has the info */
+		s3_info_of(a, a->ranged ? a->range_size : a->length, &got.info);
+	else
+		got.rc = s3_get_check(f, a, &got);
 	if (got.rc < 0 && ++f->damaged < DAMAGED_TRIES) {
 		s3_get_again(f, false);
-	} else if (got.rc < 0) {
-		s3_get_tell(f, &got);
-	} else if (f->reason) { /* HEAD failed, GET did not: its answer has the info */
-		s3_info_of(a, &got.info);
-		got.info.size = a->ranged ? a->range_size : a->length;
-		got.info.version = object_version(&got.info);
-		s3_get_tell(f, &got);
-	} else {
-		got.info.version = object_version(&got.info);
-		if (f->sizing)
-			got.off = got.info.size;
-		else if (f->what != OBJECT_HEAD)
-			got.data = buf_take(&a->body, &got.len);
-		s3_get_tell(f, &got);
+		return;
 	}
+	if (got.rc == 0 && f->sizing)
+		got.off = got.info.size;
+	else if (got.rc == 0 && !f->reason && f->what != OBJECT_HEAD)
+		got.data = buf_take(&a->body, &got.len);
+	s3_get_tell(f, &got);
 }
 
 /* too_big - OBJECT_ALL of an object that is larger than the limit: deliver its info. */
@@ -188,9 +183,7 @@ static bool too_big(struct s3_get_fetch *f, const struct http_response *a)
 
 	if (f->what != OBJECT_ALL || a->rc != -EFBIG || a->length == UINT64_MAX || !*a->etag)
 		return false;
-	s3_info_of(a, &got.info);
-	got.info.size = a->length;
-	got.info.version = object_version(&got.info);
+	s3_info_of(a, a->length, &got.info);
 	got.rc = err_set(&got.e, -ERANGE, "'%s' has %" PRIu64 " bytes, the limit is %" PRIu64,
 			 f->key, a->length, f->len);
 	s3_get_tell(f, &got);

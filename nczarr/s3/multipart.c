@@ -26,14 +26,11 @@ struct multipart_part {
 
 /* upload - one object. */
 struct upload {
-	struct s3 *s;
-	const char *key;
-	const void *data;
-	int fd;
-	uint64_t off, len, part;  /* part: bytes of one */
+	struct s3_put_request w;
+	uint64_t part;            /* bytes of one */
 	size_t n;                 /* parts */
 	char (*etags)[ETAG_TEXT]; /* of n; lock */
-	char id[1024];
+	struct buf query;         /* "uploadId=..." with its NUL; empty until it has begun */
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	unsigned flying; /* lock */
@@ -43,9 +40,9 @@ struct upload {
 /* call_of - a request for the whole upload, with a body in memory. */
 static struct s3_request call_of(const struct upload *u, const char *method, const char *query)
 {
-	return (struct s3_request){.s = u->s,
+	return (struct s3_request){.s = u->w.s,
 				   .method = method,
-				   .key = u->key,
+				   .key = u->w.key,
 				   .query = query,
 				   .fd = -1,
 				   .max_body = 1u << 16};
@@ -54,7 +51,7 @@ static struct s3_request call_of(const struct upload *u, const char *method, con
 static int multipart_begin(struct upload *u, struct err *e)
 {
 	struct s3_request c = call_of(u, "POST", "uploads=");
-	char digest[S3_HEX_SHA256];
+	char digest[S3_HEX_SHA256], id[1024];
 	struct http_response a;
 	int rc = s3_sha256("", 0, digest, e);
 
@@ -63,44 +60,32 @@ static int multipart_begin(struct upload *u, struct err *e)
 	c.digest = digest;
 	rc = s3_do(&c, &a, e);
 	if (rc == 0 &&
-	    (!s3_xml_text(a.body.data, a.body.len, "UploadId", u->id, sizeof(u->id)) ||
-	     !*u->id))
+	    (!s3_xml_text(a.body.data, a.body.len, "UploadId", id, sizeof(id)) || !*id))
 		rc = err_set(e, -EIO,
 			     "'%.200s': the service does not state how to upload it in parts",
-			     u->key);
+			     u->w.key);
+	if (rc == 0) {
+		s3_query_put(&u->query, "uploadId", id);
+		buf_putc(&u->query, '\0');
+		rc = buf_ok(&u->query) ? 0 : err_nomem(e);
+	}
 	http_response_release(&a);
 	s3_request_release(&c);
 	return rc;
 }
 
-static void give_up(struct upload *u)
+static void give_up(const struct upload *u)
 {
-	struct s3_request c = call_of(u, "DELETE", NULL);
+	struct s3_request c = call_of(u, "DELETE", (const char *)u->query.data);
 	struct http_response a;
-	struct buf q;
+	int rc = s3_do(&c, &a, NULL); /* at worst the service keeps unused parts */
 
-	buf_init(&q, 1u << 13);
-	s3_query_put(&q, "uploadId", u->id);
-	buf_putc(&q, '\0');
-	c.query = (const char *)q.data;
-	if (buf_ok(&q)) {
-		int rc = s3_do(&c, &a, NULL); /* at worst the service keeps unused parts */
-
-		(void)rc;
-		http_response_release(&a);
-		s3_request_release(&c);
-	}
-	buf_release(&q);
+	(void)rc;
+	http_response_release(&a);
+	s3_request_release(&c);
 }
 
 /* Parts. */
-
-static void part_free(struct multipart_part *p)
-{
-	s3_request_release(&p->c);
-	buf_release(&p->query);
-	free(p);
-}
 
 /* multipart_ended - a part is complete or has failed. */
 static void multipart_ended(struct multipart_part *p, int rc, const struct http_response *a,
@@ -116,7 +101,9 @@ static void multipart_ended(struct multipart_part *p, int rc, const struct http_
 	u->flying--;
 	pthread_cond_broadcast(&u->cond);
 	pthread_mutex_unlock(&u->lock);
-	part_free(p);
+	s3_request_release(&p->c);
+	buf_release(&p->query);
+	free(p);
 }
 
 static void on_part(void *arg, struct http_response *a)
@@ -146,42 +133,34 @@ static void on_part(void *arg, struct http_response *a)
 /* start_part - compute its digest while others are in flight, and start it. */
 static int start_part(struct upload *u, size_t index, struct err *e)
 {
-	uint64_t at = (uint64_t)index * u->part, n = u64_min(u->part, u->len - at);
-	const uint8_t *data = u->data ? (const uint8_t *)u->data + at : NULL;
+	uint64_t at = (uint64_t)index * u->part, n = u64_min(u->part, u->w.len - at);
+	const uint8_t *data = u->w.data ? (const uint8_t *)u->w.data + at : NULL;
 	struct multipart_part *p = calloc(1, sizeof(*p));
-	char number[24];
+	struct err why = ERR_INIT;
 	int rc;
 
 	if (!p)
 		return err_nomem(e);
 	p->u = u;
 	p->index = index;
-	buf_init(&p->query, 1u << 13);
-	snprintf(number, sizeof(number), "%zu", index + 1);
-	s3_query_put(&p->query, "partNumber", number);
-	s3_query_put(&p->query, "uploadId", u->id);
-	buf_putc(&p->query, '\0');
-	rc = buf_ok(&p->query) ? s3_digest(data, u->fd, u->off + at, n, p->digest, NULL, e)
-			       : err_nomem(e);
+	p->query = buf_of(1u << 13);
+	buf_printf(&p->query, "partNumber=%zu&%s%c", index + 1, (char *)u->query.data, '\0');
 	p->c = call_of(u, "PUT", (const char *)p->query.data);
 	p->c.digest = p->digest;
 	p->c.body = data;
-	p->c.fd = u->fd;
-	p->c.off = u->off + at;
+	p->c.fd = u->w.fd;
+	p->c.off = u->w.off + at;
 	p->c.len = n;
-	if (rc == 0) {
-		pthread_mutex_lock(&u->lock);
-		u->flying++;
-		pthread_mutex_unlock(&u->lock);
-		rc = s3_start(&p->c, on_part, p, e);
-		if (rc == 0)
-			return 0;
-		pthread_mutex_lock(&u->lock);
-		u->flying--;
-		pthread_mutex_unlock(&u->lock);
-	}
-	part_free(p);
-	return rc;
+	rc = buf_ok(&p->query) ? s3_digest(data, u->w.fd, p->c.off, n, p->digest, NULL, &why)
+			       : err_nomem(&why);
+	pthread_mutex_lock(&u->lock);
+	u->flying++;
+	pthread_mutex_unlock(&u->lock);
+	if (rc == 0)
+		rc = s3_start(&p->c, on_part, p, &why);
+	if (rc < 0)
+		multipart_ended(p, rc, NULL, &why);
+	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
 }
 
 /* wait_below - wait until fewer than `most` are in flight, or one has failed. */
@@ -252,9 +231,9 @@ static int put_parts(const struct upload *u, struct buf *out, struct err *e)
 /* current_object - info of the current object. */
 static int current_object(const struct upload *u, struct object_info *ret, struct err *e)
 {
-	const struct object_range r = {.key = u->key, .what = OBJECT_HEAD};
+	const struct object_range r = {.key = u->w.key, .what = OBJECT_HEAD};
 	struct object_got got;
-	int rc = object_get(&u->s->base, &r, &got, e);
+	int rc = object_get(&u->w.s->base, &r, &got, e);
 
 	*ret = got.info;
 	free(got.data);
@@ -265,44 +244,37 @@ static int current_object(const struct upload *u, struct object_info *ret, struc
  * service does not know the upload any more: it succeeded if the object has its size. */
 static int multipart_finish(struct upload *u, const char *condition, struct err *e)
 {
-	struct s3_request c = call_of(u, "POST", NULL);
+	struct s3_request c = call_of(u, "POST", (const char *)u->query.data);
 	char digest[S3_HEX_SHA256];
 	struct object_info now;
 	struct http_response a;
-	struct buf q, body;
-	int rc;
+	auto_buf body = buf_of(4u << 20);
+	int rc = put_parts(u, &body, e);
 
-	buf_init(&q, 1u << 13);
-	buf_init(&body, 4u << 20);
-	s3_query_put(&q, "uploadId", u->id);
-	buf_putc(&q, '\0');
-	rc = put_parts(u, &body, e);
 	if (rc == 0)
-		rc = buf_ok(&q) ? s3_sha256(body.data, body.len, digest, e) : err_nomem(e);
-	if (rc == 0) {
-		c.query = (const char *)q.data;
-		c.digest = digest;
-		c.body = body.data;
-		c.len = body.len;
-		c.headers[0] = "Content-Type: application/xml";
-		c.headers[1] = condition;
-		rc = s3_do(&c, &a, e);
-		if (rc < 0 && strcmp(a.error_code, "NoSuchUpload") == 0 && a.tries > 1 &&
-		    current_object(u, &now, NULL) == 0 && now.size == u->len)
-			rc = 0;
-		http_response_release(&a);
-		s3_request_release(&c);
-	}
-	buf_release(&q);
-	buf_release(&body);
+		rc = s3_sha256(body.data, body.len, digest, e);
+	if (rc < 0)
+		return rc;
+	c.digest = digest;
+	c.body = body.data;
+	c.len = body.len;
+	c.headers[0] = "Content-Type: application/xml";
+	c.headers[1] = condition;
+	rc = s3_do(&c, &a, e);
+	if (rc < 0 && http_code_is(&a, "NoSuchUpload") && a.tries > 1 &&
+	    current_object(u, &now, NULL) == 0 && now.size == u->w.len)
+		rc = 0;
+	http_response_release(&a);
+	s3_request_release(&c);
 	return rc;
 }
 
 /* multipart_allowed - check the condition before the upload, because not every service checks it
  * at completion. */
-static int multipart_allowed(const struct upload *u, const struct put_condition *cond,
-			     char condition[], size_t cap, struct err *e)
+static int multipart_allowed(const struct upload *u, char condition[], size_t cap,
+			     struct err *e)
 {
+	const struct put_condition *cond = u->w.cond;
 	struct object_info now;
 	int rc;
 
@@ -314,20 +286,19 @@ static int multipart_allowed(const struct upload *u, const struct put_condition 
 		return rc;
 	if (cond->absent) {
 		snprintf(condition, cap, "If-None-Match: *");
-		return rc == 0 ? err_set(e, -EEXIST, "'%.200s' already exists", u->key) : 0;
+		return rc == 0 ? err_set(e, -EEXIST, "'%.200s' already exists", u->w.key) : 0;
 	}
 	if (rc < 0 || strcmp(now.etag, cond->etag) != 0)
-		return err_set(e, -ESTALE, "'%.200s' was changed in the meantime", u->key);
+		return err_set(e, -ESTALE, "'%.200s' was changed in the meantime", u->w.key);
 	snprintf(condition, cap, "If-Match: %s", cond->etag);
 	return 0;
 }
 
-static int multipart_run(struct upload *u, const struct put_condition *cond,
-			 struct object_info *ret, struct err *e)
+static int multipart_run(struct upload *u, struct object_info *ret, struct err *e)
 {
 	char condition[OBJECT_ETAG_MAX + 16];
 	struct object_info now;
-	int rc = multipart_allowed(u, cond, condition, sizeof(condition), e);
+	int rc = multipart_allowed(u, condition, sizeof(condition), e);
 
 	if (rc == 0)
 		rc = multipart_begin(u, e);
@@ -338,37 +309,36 @@ static int multipart_run(struct upload *u, const struct put_condition *cond,
 		rc = multipart_finish(u, *condition ? condition : NULL, e);
 	if (rc < 0) {
 		give_up(u);
-		if (rc == -ESTALE && cond && cond->absent)
-			rc = err_set(e, -EEXIST, "'%.200s' already exists", u->key);
+		if (rc == -ESTALE && u->w.cond && u->w.cond->absent)
+			rc = err_set(e, -EEXIST, "'%.200s' already exists", u->w.key);
 		return rc;
 	}
 	rc = current_object(u, &now, e);
-	if (rc == 0 && now.size != u->len)
-		rc = err_set(e, -EIO, "'%.200s' has another size than was written", u->key);
+	if (rc == 0 && now.size != u->w.len)
+		rc = err_set(e, -EIO, "'%.200s' has another size than was written", u->w.key);
 	if (rc == 0 && ret)
 		*ret = now;
 	return rc;
 }
 
-int s3_put_parts(struct s3 *s, const char *key, const void *data, int fd, uint64_t off,
-		 uint64_t len, const struct put_condition *cond, struct object_info *ret,
-		 struct err *e)
+int s3_put_parts(const struct s3_put_request *w, struct object_info *ret, struct err *e)
 {
 	struct upload *u = calloc(1, sizeof(*u));
 	int rc;
 
 	if (!u)
 		return err_nomem(e);
-	*u = (struct upload){
-		.s = s, .key = key, .data = data, .fd = fd, .off = off, .len = len};
-	u->part = u64_max(S3_PART, len / PARTS_MAX + 1);
-	u->n = (size_t)((len + u->part - 1) / u->part);
+	u->w = *w;
+	u->query = buf_of(1u << 13);
+	u->part = u64_max(S3_PART, w->len / PARTS_MAX + 1);
+	u->n = (size_t)((w->len + u->part - 1) / u->part);
 	u->etags = alloc_array(u->n, sizeof(*u->etags));
 	pthread_mutex_init(&u->lock, NULL);
 	cancel_cond_init(&u->cond);
-	rc = u->etags ? multipart_run(u, cond, ret, e) : err_nomem(e);
+	rc = u->etags ? multipart_run(u, ret, e) : err_nomem(e);
 	pthread_cond_destroy(&u->cond);
 	pthread_mutex_destroy(&u->lock);
+	buf_release(&u->query);
 	free(u->etags);
 	free(u);
 	return rc;

@@ -8,12 +8,7 @@
 
 /* putting - a put in one request. */
 struct putting {
-	struct s3 *s;
-	const char *key;
-	const void *data;
-	int fd;
-	uint64_t off, len;
-	const struct put_condition *cond;
+	struct s3_put_request w;
 	char sha256[S3_HEX_SHA256], md5[33];
 	char condition[OBJECT_ETAG_MAX + 16];
 };
@@ -22,15 +17,15 @@ struct putting {
  * its own object. Unknown for services without MD5 as ETag. */
 static bool s3_put_is_ours(const struct putting *p, struct object_info *ret)
 {
-	const struct object_range r = {.key = p->key, .what = OBJECT_HEAD};
+	const struct object_range r = {.key = p->w.key, .what = OBJECT_HEAD};
 	struct object_got got;
 	char etag[40];
 	bool ours;
 
-	if (object_get(&p->s->base, &r, &got, NULL) < 0)
+	if (object_get(&p->w.s->base, &r, &got, NULL) < 0)
 		return false;
 	snprintf(etag, sizeof(etag), "\"%s\"", p->md5);
-	ours = *p->md5 && got.info.size == p->len && strcmp(got.info.etag, etag) == 0;
+	ours = *p->md5 && got.info.size == p->w.len && strcmp(got.info.etag, etag) == 0;
 	if (ours && ret)
 		*ret = got.info;
 	free(got.data);
@@ -41,15 +36,15 @@ static bool s3_put_is_ours(const struct putting *p, struct object_info *ret)
 static int once(struct putting *p, struct object_info *ret, unsigned *ret_status,
 		unsigned *ret_tries, struct err *e)
 {
-	struct s3_request c = {.s = p->s,
+	struct s3_request c = {.s = p->w.s,
 			       .method = "PUT",
-			       .key = p->key,
+			       .key = p->w.key,
 			       .headers = {*p->condition ? p->condition : NULL},
 			       .digest = p->sha256,
-			       .body = p->len ? p->data : NULL,
-			       .fd = p->fd,
-			       .off = p->off,
-			       .len = p->len,
+			       .body = p->w.len ? p->w.data : NULL,
+			       .fd = p->w.fd,
+			       .off = p->w.off,
+			       .len = p->w.len,
 			       .max_body = 1u << 16};
 	struct http_response a;
 	int rc = s3_do(&c, &a, e);
@@ -60,12 +55,9 @@ static int once(struct putting *p, struct object_info *ret, unsigned *ret_status
 		rc = err_set(e, -EIO,
 			     "'%.200s': the response has no ETag: the server may not be S3, "
 			     "and the data may not be written",
-			     p->key);
-	if (rc == 0 && ret) {
-		s3_info_of(&a, ret);
-		ret->size = p->len;
-		ret->version = object_version(ret);
-	}
+			     p->w.key);
+	if (rc == 0 && ret)
+		s3_info_of(&a, p->w.len, ret);
 	http_response_release(&a);
 	s3_request_release(&c);
 	return rc;
@@ -84,7 +76,7 @@ static int conditional(struct putting *p, struct object_info *ret, struct err *e
  * quotes, so that is tried first; services that follow RFC 9110 need them. */
 static int s3_put_put_same(struct putting *p, struct object_info *ret, struct err *e)
 {
-	const char *etag = p->cond->etag;
+	const char *etag = p->w.cond->etag;
 	size_t n = strlen(etag);
 	int rc;
 
@@ -98,7 +90,7 @@ static int s3_put_put_same(struct putting *p, struct object_info *ret, struct er
 	snprintf(p->condition, sizeof(p->condition), "If-Match: %.*s", OBJECT_ETAG_MAX, etag);
 	rc = conditional(p, ret, e);
 	/* the object to replace was removed */
-	return rc == -ENOENT ? err_set(e, -ESTALE, "'%.200s' was removed", p->key) : rc;
+	return rc == -ENOENT ? err_set(e, -ESTALE, "'%.200s' was removed", p->w.key) : rc;
 }
 
 int s3_put(struct object_service *o, const char *key, const void *data, int fd, uint64_t off,
@@ -106,13 +98,7 @@ int s3_put(struct object_service *o, const char *key, const void *data, int fd, 
 	   struct err *e)
 {
 	struct s3 *s = CONTAINER_OF(o, struct s3, base);
-	struct putting p = {.s = s,
-			    .key = key,
-			    .data = data,
-			    .fd = fd,
-			    .off = off,
-			    .len = len,
-			    .cond = cond};
+	struct putting p = {.w = {s, key, data, fd, off, len, cond}};
 	bool conditions = cond && (cond->absent || cond->etag);
 	unsigned status, tries;
 	int rc = s3_key_check(s, key, e);
@@ -120,7 +106,7 @@ int s3_put(struct object_service *o, const char *key, const void *data, int fd, 
 	if (rc < 0)
 		return rc;
 	if (len > S3_WHOLE)
-		return s3_put_parts(s, key, data, fd, off, len, cond, ret, e);
+		return s3_put_parts(&p.w, ret, e);
 	rc = s3_digest(data, fd, off, len, p.sha256, conditions ? p.md5 : NULL, e);
 	if (rc < 0)
 		return rc;

@@ -28,28 +28,22 @@ static int build_host(struct s3_request *c, struct err *e)
 	bool tls = strcmp(s->endpoint.scheme, "https") == 0;
 	bool number = strchr(c->place.host, ':') != NULL;
 	uint16_t port = c->place.port == (tls ? 443 : 80) ? 0 : c->place.port;
-	struct buf b;
-	int rc = 0;
+	auto_buf b = buf_of(sizeof(c->host) - 1);
 
-	buf_init(&b, sizeof(c->host) - 1);
+	*c->host = '\0';
 	if (s->opts->virtual_hosts) {
 		url_encode(&b, s->bucket, strlen(s->bucket), false);
 		buf_putc(&b, '.');
 	}
-	buf_puts(&b, number ? "[" : "");
-	buf_puts(&b, c->place.host);
-	buf_puts(&b, number ? "]" : "");
+	buf_printf(&b, number ? "[%s]" : "%s", c->place.host);
 	if (port)
 		buf_printf(&b, ":%u", port);
 	if (!buf_ok(&b))
-		rc = err_set(e, -EINVAL,
-			     "the name of bucket '%.80s' together with its host is too long",
-			     s->bucket);
-	else
-		memcpy(c->host, b.data, b.len);
-	c->host[rc ? 0 : b.len] = '\0';
-	buf_release(&b);
-	return rc;
+		return err_set(e, -EINVAL,
+			       "the name of bucket '%.80s' together with its host is too long",
+			       s->bucket);
+	(void)snprintf(c->host, sizeof(c->host), "%.*s", (int)b.len, (char *)b.data);
+	return 0;
 }
 
 /* request_build - build the address from the known location of the bucket. */
@@ -67,9 +61,7 @@ static int request_build(struct s3_request *c, struct err *e)
 		return rc;
 	buf_release(&c->url);
 	buf_init(&c->url, URL_MAX);
-	buf_puts(&c->url, s->endpoint.scheme);
-	buf_puts(&c->url, "://");
-	buf_puts(&c->url, c->host);
+	buf_printf(&c->url, "%s://%s", s->endpoint.scheme, c->host);
 	c->path_at = c->url.len;
 	n = strlen(s->endpoint.path);
 	buf_put(&c->url, s->endpoint.path, n && s->endpoint.path[n - 1] == '/' ? n - 1 : n);
@@ -86,10 +78,8 @@ static int request_build(struct s3_request *c, struct err *e)
 		url_encode(&c->url, c->key, strlen(c->key), true);
 	}
 	c->path_end = c->url.len;
-	if (c->query) {
-		buf_putc(&c->url, '?');
-		buf_puts(&c->url, c->query);
-	}
+	if (c->query)
+		buf_printf(&c->url, "?%s", c->query);
 	buf_putc(&c->url, '\0');
 	return buf_ok(&c->url) ? 0
 			       : err_set(e, -ERANGE, "'%s': the address of '%.80s' is too long",
@@ -226,13 +216,13 @@ static bool learn_region(struct s3_request *c, const struct http_response *a)
 {
 	bool redirect =
 		a->status == 301 || a->status == 302 || a->status == 307 || a->status == 308;
-	char region[64] = "", endpoint[256] = "", location[2048];
+	char region[64], endpoint[256], location[2048];
 
-	snprintf(location, sizeof(location), "%s", a->location);
 	if (!redirect && !http_code_is(a, "AuthorizationHeaderMalformed") &&
 	    !http_code_is(a, "IllegalLocationConstraintException") &&
 	    !(a->status >= 400 && *a->region && strcmp(a->region, c->place.region) != 0))
 		return false;
+	snprintf(location, sizeof(location), "%s", a->location);
 	snprintf(region, sizeof(region), "%s", a->region);
 	if (!*region)
 		(void)s3_xml_text(a->body.data, a->body.len, "Region", region, sizeof(region));
@@ -297,15 +287,15 @@ bool s3_should_reissue(struct s3_request *c, struct http_response *a)
 	return true;
 }
 
-void s3_info_of(const struct http_response *a, struct object_info *ret)
+void s3_info_of(const struct http_response *a, uint64_t size, struct object_info *ret)
 {
 	size_t n = strlen(a->etag);
 
-	*ret = (struct object_info){
-		.size = UINT64_MAX, .weak = a->weak, .changed = a->modified};
+	*ret = (struct object_info){.size = size, .weak = a->weak, .changed = a->modified};
 	if (n && *a->etag != '"' && !a->weak && n + 3 <= sizeof(ret->etag))
 		snprintf(ret->etag, sizeof(ret->etag), "\"%.*s\"", OBJECT_ETAG_MAX - 3,
 			 a->etag);
 	else
 		memcpy(ret->etag, a->etag, sizeof(ret->etag));
+	ret->version = object_version(ret);
 }

@@ -111,8 +111,8 @@ int s3_key_check(const struct s3 *s, const char *key, struct err *e) NZ_MUST_USE
 /* s3_in_done - set while a callback runs on the HTTP client's thread, which must not block. */
 extern _Thread_local bool s3_in_done;
 
-/* s3_info_of - the info of an object from an answer, without its size. */
-void s3_info_of(const struct http_response *a, struct object_info *ret);
+/* s3_info_of - the info of an object of this size from an answer. */
+void s3_info_of(const struct http_response *a, uint64_t size, struct object_info *ret);
 
 /* ---- operations ---- */
 
@@ -125,10 +125,19 @@ int s3_put(struct object_service *o, const char *key, const void *data, int fd, 
 	   struct err *e);
 int s3_remove(struct object_service *o, const char *key, struct err *e);
 
-/* s3_put_parts - write an object that is too large for one request. cond: applies to the
+/* s3_put_request - an object to write, from memory (data) or a file. */
+struct s3_put_request {
+	struct s3 *s;
+	const char *key;
+	const void *data;            /* NULL: fd at off */
+	int fd;
+	uint64_t off, len;
+	const struct put_condition *cond; /* NULL: none */
+};
+
+/* s3_put_parts - write an object that is too large for one request. The condition applies to the
  * completion. */
-int s3_put_parts(struct s3 *s, const char *key, const void *data, int fd, uint64_t off,
-		 uint64_t len, const struct put_condition *cond, struct object_info *ret,
+int s3_put_parts(const struct s3_put_request *w, struct object_info *ret,
 		 struct err *e) NZ_MUST_USE;
 
 #endif

@@ -21,8 +21,6 @@
 #define TEXT_MAX                                                                               \
 	(4 * S3_KEY_MAX) /* bytes of one string: a key with every byte encoded, and more */
 
-/* Strings. */
-
 static const char *local(const char *name)
 {
 	const char *colon = strrchr(name, ':');
@@ -30,92 +28,150 @@ static const char *local(const char *name)
 	return colon ? colon + 1 : name;
 }
 
-struct find {
+/* s3_xml - a document while it is parsed. */
+struct s3_xml {
 	XML_Parser p;
-	const char *name;
-	char *ret; /* NULL: only whether it is the root */
-	size_t cap, len;
-	unsigned depth, inside; /* inside: depth of the element; 0: not in it */
-	bool done, bad;
+	struct buf text;   /* since the last tag, or since that of the element at depth `kept` */
+	unsigned depth;    /* 1: the root */
+	unsigned kept;     /* 0: none */
+	bool stopped;      /* the rest is not needed */
+	const char *wrong; /* the error that ended it; NULL */
+	void (*begin)(struct s3_xml *x, const char *name);
+	void (*end)(struct s3_xml *x, const char *name);
 };
 
-static void stop_find(struct find *f, bool bad)
+/* xml_stop - end the parser; wrong: NULL: the rest is not needed. */
+static void xml_stop(struct s3_xml *x, const char *wrong)
 {
-	f->bad = bad;
-	XML_StopParser(f->p, XML_FALSE);
+	if (!x->wrong)
+		x->wrong = wrong;
+	x->stopped = true;
+	XML_StopParser(x->p, XML_FALSE);
 }
 
-static void find_type(void *arg, const XML_Char *name NZ_UNUSED, const XML_Char *sys NZ_UNUSED,
-		      const XML_Char *pub NZ_UNUSED, int internal NZ_UNUSED)
+static void on_type(void *arg, const XML_Char *name NZ_UNUSED, const XML_Char *sys NZ_UNUSED,
+		    const XML_Char *pub NZ_UNUSED, int internal NZ_UNUSED)
 {
-	stop_find(arg, true);
+	xml_stop(arg, "has a document type");
 }
 
-static void find_begin(void *arg, const XML_Char *name, const XML_Char **atts NZ_UNUSED)
+static void on_begin(void *arg, const XML_Char *name, const XML_Char **atts NZ_UNUSED)
 {
-	struct find *f = arg;
-	bool is = strcmp(local(name), f->name) == 0;
+	struct s3_xml *x = arg;
 
-	if (!f->ret) {
-		f->done = is;
-		stop_find(f, false);
-	} else if (++f->depth > DEPTH_MAX) {
-		stop_find(f, true);
-	} else if (!f->inside && is) {
-		f->inside = f->depth;
-	}
-}
-
-static void find_text(void *arg, const XML_Char *text, int n)
-{
-	struct find *f = arg;
-
-	if (!f->inside || f->bad)
+	if (x->stopped) /* Expat may call a handler after XML_StopParser */
 		return;
-	if ((size_t)n > f->cap - 1 - f->len) {
-		stop_find(f, true);
+	if (!x->kept)
+		buf_clear(&x->text);
+	if (++x->depth > DEPTH_MAX)
+		xml_stop(x, "is nested too deeply");
+	else
+		x->begin(x, local(name));
+}
+
+static void on_text(void *arg, const XML_Char *text, int n)
+{
+	struct s3_xml *x = arg;
+
+	if (x->stopped)
+		return;
+	buf_put(&x->text, text, (size_t)n);
+	if (!buf_ok(&x->text))
+		xml_stop(x, "has a string that is too long");
+}
+
+static void on_end(void *arg, const XML_Char *name)
+{
+	struct s3_xml *x = arg;
+
+	if (x->stopped)
+		return;
+	x->end(x, local(name));
+	if (!x->kept)
+		buf_clear(&x->text);
+	x->depth--;
+}
+
+/* xml_parse - parse a document, or its beginning (last: false). Releases x. */
+static int xml_parse(struct s3_xml *x, const void *xml, size_t n, bool last, struct err *e)
+{
+	bool whole;
+	int rc = 0;
+
+	x->p = XML_ParserCreate(NULL);
+	if (!x->p)
+		return err_nomem(e);
+	XML_SetUserData(x->p, x);
+	XML_SetStartDoctypeDeclHandler(x->p, on_type);
+	XML_SetElementHandler(x->p, on_begin, on_end);
+	XML_SetCharacterDataHandler(x->p, on_text);
+	whole = XML_Parse(x->p, xml, (int)n, last) == XML_STATUS_OK;
+	if (x->text.starved || XML_GetErrorCode(x->p) == XML_ERROR_NO_MEMORY)
+		rc = err_nomem(e);
+	else if (x->wrong)
+		rc = err_set(e, -EBADMSG, "a listing %s", x->wrong);
+	else if (!whole && !x->stopped)
+		rc = err_set(e, -EBADMSG, "a listing is truncated or damaged at byte %ld",
+			     (long)BYTE_INDEX(x->p));
+	XML_ParserFree(x->p);
+	buf_release(&x->text);
+	return rc;
+}
+
+/* Strings. */
+
+struct find {
+	struct s3_xml x;
+	const char *name;
+	char *ret; /* NULL: only whether it is the root */
+	size_t cap;
+	bool found;
+};
+
+static void find_begin(struct s3_xml *x, const char *name)
+{
+	struct find *f = CONTAINER_OF(x, struct find, x);
+	bool is = strcmp(name, f->name) == 0;
+
+	if (f->ret) {
+		x->kept = is && !x->kept ? x->depth : x->kept;
 		return;
 	}
-	memcpy(f->ret + f->len, text, (size_t)n);
-	f->len += (size_t)n;
+	f->found = is;
+	xml_stop(x, NULL);
 }
 
-static void find_end(void *arg, const XML_Char *name NZ_UNUSED)
+static void find_end(struct s3_xml *x, const char *name NZ_UNUSED)
 {
-	struct find *f = arg;
+	struct find *f = CONTAINER_OF(x, struct find, x);
 
-	if (f->inside && f->depth == f->inside) {
-		f->done = true;
-		stop_find(f, false);
-	}
-	f->depth--;
+	if (x->depth != x->kept)
+		return;
+	buf_putc(&x->text, '\0');
+	f->found = buf_ok(&x->text) && x->text.len <= f->cap &&
+		   strlen((const char *)x->text.data) + 1 == x->text.len;
+	if (f->found)
+		memcpy(f->ret, x->text.data, x->text.len);
+	xml_stop(x, NULL);
 }
 
-/* find_in - parse XML until the element is found. Returns 1, 0, or -ENOMEM. */
+/* find_in - whether the element was found; -ENOMEM. */
 static int find_in(struct find *f, const void *xml, size_t n, bool last)
 {
-	bool starved;
+	int rc;
 
-	f->p = XML_ParserCreate(NULL);
-	if (!f->p)
-		return -ENOMEM;
-	XML_SetUserData(f->p, f);
-	XML_SetStartDoctypeDeclHandler(f->p, find_type);
-	XML_SetElementHandler(f->p, find_begin, find_end);
-	XML_SetCharacterDataHandler(f->p, find_text);
-	(void)XML_Parse(f->p, xml, (int)n, last);
-	starved = XML_GetErrorCode(f->p) == XML_ERROR_NO_MEMORY;
-	XML_ParserFree(f->p);
-	return starved ? -ENOMEM : f->done && !f->bad;
+	f->x = (struct s3_xml){
+		.text = buf_of(S3_PAGE_MAX), .begin = find_begin, .end = find_end};
+	rc = xml_parse(&f->x, xml, n, last, NULL);
+	return rc == -ENOMEM ? rc : f->found;
 }
 
 bool s3_xml_text(const void *xml, size_t n, const char *name, char *ret, size_t cap)
 {
 	struct find f = {.name = name, .ret = ret, .cap = cap};
-	bool found = n <= S3_PAGE_MAX && find_in(&f, xml, n, true) > 0;
 
-	ret[found ? f.len : 0] = '\0';
-	return found && memchr(ret, '\0', f.len) == NULL;
+	*ret = '\0';
+	return n <= S3_PAGE_MAX && find_in(&f, xml, n, true) > 0;
 }
 
 int s3_xml_root(const void *xml, size_t n, const char *name)
@@ -130,65 +186,30 @@ int s3_xml_root(const void *xml, size_t n, const char *name)
 enum s3_xml_where { NOWHERE, IN_RESULT, IN_CONTENTS, IN_PREFIXES };
 
 struct s3_xml_page {
-	XML_Parser p;
+	struct s3_xml x;
 	s3_entry *emit;
 	void *arg;
 	struct s3_page *ret;
-	unsigned depth;
 	enum s3_xml_where where;
 	bool encoded; /* EncodingType: keys are encoded */
-	char text[TEXT_MAX + 1];
-	size_t len;
 	char key[TEXT_MAX + 1], etag[OBJECT_ETAG_MAX], changed[64], size[32];
-	struct err e;
 };
 
-static void fail_page(struct s3_xml_page *g, const char *what)
+static void page_begin(struct s3_xml *x, const char *name)
 {
-	if (!g->e.code)
-		err_set(&g->e, -EBADMSG, "a listing %s", what);
-	XML_StopParser(g->p, XML_FALSE);
-}
+	struct s3_xml_page *g = CONTAINER_OF(x, struct s3_xml_page, x);
 
-static void page_type(void *arg, const XML_Char *name NZ_UNUSED, const XML_Char *sys NZ_UNUSED,
-		      const XML_Char *pub NZ_UNUSED, int internal NZ_UNUSED)
-{
-	fail_page(arg, "has a document type");
-}
-
-static void page_begin(void *arg, const XML_Char *name, const XML_Char **atts NZ_UNUSED)
-{
-	struct s3_xml_page *g = arg;
-
-	name = local(name);
-	g->len = 0;
-	if (++g->depth > DEPTH_MAX) {
-		fail_page(g, "is nested too deeply");
-	} else if (g->depth == 1) {
+	if (x->depth == 1) {
 		g->where = IN_RESULT;
 		if (strcmp(name, "ListBucketResult") != 0)
-			fail_page(g, "is another XML document");
-	} else if (g->depth == 2 && strcmp(name, "Contents") == 0) {
+			xml_stop(x, "is another XML document");
+	} else if (x->depth == 2 && strcmp(name, "Contents") == 0) {
 		g->where = IN_CONTENTS;
 		*g->key = *g->etag = *g->changed = *g->size = '\0';
-	} else if (g->depth == 2 && strcmp(name, "CommonPrefixes") == 0) {
+	} else if (x->depth == 2 && strcmp(name, "CommonPrefixes") == 0) {
 		g->where = IN_PREFIXES;
 		*g->key = '\0';
 	}
-}
-
-static void page_text(void *arg, const XML_Char *text, int n)
-{
-	struct s3_xml_page *g = arg;
-
-	if (g->e.code)
-		return;
-	if ((size_t)n > TEXT_MAX - g->len) {
-		fail_page(g, "has a string that is too long");
-		return;
-	}
-	memcpy(g->text + g->len, text, (size_t)n);
-	g->len += (size_t)n;
 }
 
 /* decode_key - some services send '+' for a space; '+' itself is always encoded. */
@@ -201,7 +222,7 @@ static bool decode_key(struct s3_xml_page *g, struct buf *out)
 			if (*c == '+')
 				*c = ' ';
 		if (url_decode(out, g->key, strlen(g->key), NULL) < 0) {
-			fail_page(g, "has a key that is badly encoded");
+			xml_stop(&g->x, "has a key that is badly encoded");
 			return false;
 		}
 	}
@@ -225,31 +246,30 @@ static void s3_xml_quoted(const char *etag, char ret[OBJECT_ETAG_MAX])
 static void emit_entry(struct s3_xml_page *g, bool is_prefix)
 {
 	struct object_info info = {.size = 0};
+	auto_buf key = buf_of(TEXT_MAX + 1);
 	int64_t seconds;
-	struct buf key;
 
-	buf_init(&key, TEXT_MAX + 1);
 	if (!is_prefix && str_u64(g->size, strlen(g->size), UINT64_MAX - 1, &info.size) < 0)
-		fail_page(g, "has an object without a size");
+		xml_stop(&g->x, "has an object without a size");
 	if (aws_time(g->changed, &seconds, &info.changed) < 0)
 		info.changed = 0;
 	s3_xml_quoted(g->etag, info.etag);
 	info.weak = info.etag[0] == 'W';
 	info.version = object_version(&info);
-	if (!g->e.code && decode_key(g, &key)) {
-		g->ret->entries++;
-		if (!g->emit(g->arg, (const char *)key.data, is_prefix,
-			     is_prefix ? NULL : &info)) {
-			g->ret->stopped = true;
-			XML_StopParser(g->p, XML_FALSE);
-		}
+	if (g->x.wrong || !decode_key(g, &key))
+		return;
+	g->ret->entries++;
+	if (!g->emit(g->arg, (const char *)key.data, is_prefix, is_prefix ? NULL : &info)) {
+		g->ret->stopped = true;
+		xml_stop(&g->x, NULL);
 	}
-	buf_release(&key);
 }
 
 /* s3_xml_value - store the text of an element at its end. */
 static void s3_xml_value(struct s3_xml_page *g, const char *name)
 {
+	const size_t n = g->x.text.len;
+	const char *text = n ? (const char *)g->x.text.data : "";
 	const struct {
 		unsigned depth;
 		enum s3_xml_where where;
@@ -266,69 +286,46 @@ static void s3_xml_value(struct s3_xml_page *g, const char *name)
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		if (g->depth != rows[i].depth || g->where != rows[i].where ||
+		if (g->x.depth != rows[i].depth || g->where != rows[i].where ||
 		    strcmp(name, rows[i].name) != 0)
 			continue;
-		if (g->len >= rows[i].cap) {
-			fail_page(g, "has a value that is too long");
+		if (n >= rows[i].cap) {
+			xml_stop(&g->x, "has a value that is too long");
 			return;
 		}
-		memcpy(rows[i].to, g->text, g->len);
-		rows[i].to[g->len] = '\0';
+		memcpy(rows[i].to, text, n);
+		rows[i].to[n] = '\0';
 	}
-	if (g->depth == 2 && strcmp(name, "IsTruncated") == 0)
-		g->ret->truncated = str_is("true", g->text, g->len);
-	else if (g->depth == 2 && strcmp(name, "EncodingType") == 0)
-		g->encoded = str_is("url", g->text, g->len);
+	if (g->x.depth == 2 && strcmp(name, "IsTruncated") == 0)
+		g->ret->truncated = str_is("true", text, n);
+	else if (g->x.depth == 2 && strcmp(name, "EncodingType") == 0)
+		g->encoded = str_is("url", text, n);
 }
 
-static void page_end(void *arg, const XML_Char *name)
+static void page_end(struct s3_xml *x, const char *name)
 {
-	struct s3_xml_page *g = arg;
+	struct s3_xml_page *g = CONTAINER_OF(x, struct s3_xml_page, x);
 
-	if (!g->e.code)
-		s3_xml_value(g, local(name));
-	if (g->depth == 2 && !g->e.code && g->where != IN_RESULT) {
+	s3_xml_value(g, name);
+	if (x->depth == 2 && !x->wrong && g->where != IN_RESULT) {
 		emit_entry(g, g->where == IN_PREFIXES);
 		g->where = IN_RESULT;
 	}
-	g->len = 0;
-	g->depth--;
 }
 
 int s3_xml_list(const void *xml, size_t n, s3_entry *emit, void *arg, struct s3_page *ret,
 		struct err *e)
 {
-	struct s3_xml_page *g = calloc(1, sizeof(*g));
-	bool whole;
-	int rc = 0;
+	auto_free struct s3_xml_page *g = calloc(1, sizeof(*g));
 
 	*ret = (struct s3_page){.truncated = false};
-	if (!g || n > S3_PAGE_MAX) {
-		free(g);
+	if (!g || n > S3_PAGE_MAX)
 		return err_nomem(e);
-	}
-	*g = (struct s3_xml_page){
-		.p = XML_ParserCreate(NULL), .emit = emit, .arg = arg, .ret = ret};
-	if (!g->p) {
-		free(g);
-		return err_nomem(e);
-	}
+	g->x = (struct s3_xml){.text = buf_of(TEXT_MAX), .begin = page_begin, .end = page_end};
+	g->emit = emit;
+	g->arg = arg;
+	g->ret = ret;
 	/* EncodingType may follow the keys */
 	g->encoded = n && memmem(xml, n, "<EncodingType>url<", 18) != NULL;
-	XML_SetUserData(g->p, g);
-	XML_SetStartDoctypeDeclHandler(g->p, page_type);
-	XML_SetElementHandler(g->p, page_begin, page_end);
-	XML_SetCharacterDataHandler(g->p, page_text);
-	whole = XML_Parse(g->p, xml, (int)n, 1) == XML_STATUS_OK;
-	if (g->e.code)
-		rc = err_set(e, g->e.code, "%s", g->e.msg);
-	else if (!whole && XML_GetErrorCode(g->p) == XML_ERROR_NO_MEMORY)
-		rc = err_nomem(e);
-	else if (!whole && !ret->stopped)
-		rc = err_set(e, -EBADMSG, "a listing is truncated or damaged at byte %ld",
-			     (long)BYTE_INDEX(g->p));
-	XML_ParserFree(g->p);
-	free(g);
-	return rc;
+	return xml_parse(&g->x, xml, n, true, e);
 }
