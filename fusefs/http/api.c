@@ -182,13 +182,12 @@ static int serve_json(struct ask *a, size_t max,
 				 struct err *e),
 		      struct err *e)
 {
+	struct buf out = buf_of(max);
 	struct epoch *ep;
-	struct buf out;
 	int rc = epoch_acquire(a->s->fs.live, EPOCHS_ROOT, &ep, e);
 
 	if (rc < 0)
 		return rc;
-	buf_init(&out, max);
 	rc = put(a, ep, &out, e);
 	if (rc < 0 && serve_unchanged(ep, NULL) < 0)
 		rc = -ESTALE;

@@ -2,9 +2,8 @@
 /* file.c - serves files of the view by HTTP.
  *
  * The first piece is read before anything is sent, so that an error becomes a status. Further
- * pieces are read as the client receives them, and each acquires its epoch again: a slow client
- * does not delay the reopening of a changed source, and no answer mixes two epochs. If the epoch
- * changes, the connection ends before the length in the header is reached. */
+ * pieces are read as the client receives them. If the epoch changes, the connection ends before the
+ * length in the header is reached. */
 #include "fusefs/http/http_int.h"
 
 #include <errno.h>
@@ -27,17 +26,6 @@ int serve_unchanged(struct epoch *ep, struct err *e)
 	return ep->view->follows || !ep->source ? 0 : source_check(ep->source, e);
 }
 
-int serve_resume(struct serve *s, uint64_t ino, uint64_t epoch, struct epoch **ret,
-		 struct err *e)
-{
-	int rc = epoch_acquire(s->fs.live, ino, ret, e);
-
-	if (rc < 0 || (*ret)->number == epoch)
-		return rc;
-	serve_release(s, *ret, -ESTALE);
-	return err_set(e, -ESTALE, "the source changed while it was sent");
-}
-
 void serve_release(struct serve *s, struct epoch *ep, int rc)
 {
 	if (rc == -ESTALE)
@@ -45,28 +33,10 @@ void serve_release(struct serve *s, struct epoch *ep, int rc)
 	epoch_release(s->fs.live, ep);
 }
 
-ssize_t serve_broken(struct serve *s, int rc, const struct err *e)
-{
-	if (rc != -ESTALE)
-		reply_log(&s->fs, e);
-	return MHD_CONTENT_READER_END_WITH_ERROR;
-}
-
 void serve_drop(struct epoch *ep, uint64_t id)
 {
 	if (id != VIEW_ROOT && ep->view->ops->forget)
 		ep->view->ops->forget(ep->view, id, 1);
-}
-
-void serve_let_go(struct serve *s, uint64_t ino, uint64_t epoch)
-{
-	struct epoch *ep;
-
-	if (epoch_acquire(s->fs.live, ino, &ep, NULL) < 0)
-		return;
-	if (ep->number == epoch)
-		serve_drop(ep, live_id(ino));
-	epoch_release(s->fs.live, ep);
 }
 
 int serve_find(struct epoch *ep, const struct http_path *p, struct view_attr *ret,
@@ -91,7 +61,93 @@ int serve_find(struct epoch *ep, const struct http_path *p, struct view_attr *re
 	return rc;
 }
 
-/* Bytes. */
+/* Bodies. */
+
+struct serve_body *serve_body_new(struct ask *a, struct epoch *ep, uint64_t id, size_t max)
+{
+	struct serve_body *b = alloc_array(1, sizeof(*b));
+
+	if (b)
+		*b = (struct serve_body){.s = a->s,
+					 .ino = live_ino(ep, id),
+					 .epoch = ep->number,
+					 .len = UINT64_MAX,
+					 .data = buf_of(max)};
+	return b;
+}
+
+static void body_release(struct serve_body *b)
+{
+	buf_release(&b->data);
+	free(b);
+}
+
+/* body_free - the body was sent, or its client disconnected. */
+static void body_free(void *arg)
+{
+	struct serve_body *b = arg;
+	struct epoch *ep;
+
+	if (epoch_acquire(b->s->fs.live, b->ino, &ep, NULL) == 0) {
+		if (ep->number == b->epoch)
+			serve_drop(ep, live_id(b->ino));
+		epoch_release(b->s->fs.live, ep);
+	}
+	body_release(b);
+}
+
+/* body_fill - replace the part by the next one. */
+static int body_fill(struct serve_body *b, struct err *e)
+{
+	struct epoch *ep;
+	int rc = epoch_acquire(b->s->fs.live, b->ino, &ep, e);
+
+	if (rc < 0)
+		return rc;
+	b->at += b->data.len;
+	buf_clear(&b->data);
+	rc = ep->number == b->epoch
+		     ? b->fill(b, ep, e)
+		     : err_set(e, -ESTALE, "the source changed while it was sent");
+	serve_release(b->s, ep, rc);
+	return rc;
+}
+
+/* body_read - MHD's reader, which reads from the start to the end. */
+static ssize_t body_read(void *arg, uint64_t pos, char *out, size_t max)
+{
+	struct serve_body *b = arg;
+	struct err e = ERR_INIT;
+	size_t n;
+	int rc;
+
+	if (pos >= b->len)
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	if (pos >= b->at + b->data.len) {
+		rc = body_fill(b, &e);
+		if (rc < 0 && rc != -ESTALE)
+			reply_log(&b->s->fs, &e);
+		if (rc < 0)
+			return MHD_CONTENT_READER_END_WITH_ERROR;
+	}
+	n = (size_t)u64_min(max, b->at + b->data.len - pos);
+	memcpy(out, b->data.data + (pos - b->at), n);
+	return (ssize_t)n;
+}
+
+struct MHD_Response *serve_body_response(struct serve_body *b, int rc, uint64_t size,
+					 size_t block, bool *held)
+{
+	struct MHD_Response *r = NULL;
+
+	if (rc == 0)
+		r = MHD_create_response_from_callback(size, block, body_read, b, body_free);
+	if (r)
+		*held = false;
+	else
+		body_release(b);
+	return r;
+}
 
 /* http_file_piece - read exactly len bytes of file id at off. */
 static int http_file_piece(struct epoch *ep, uint64_t id, uint64_t off, uint8_t *out,
@@ -115,91 +171,14 @@ static int http_file_piece(struct epoch *ep, uint64_t id, uint64_t off, uint8_t 
 	return rc;
 }
 
-/* http_file_body - a body that is being sent. */
-struct http_file_body {
-	struct serve *s;
-	uint64_t ino, epoch; /* of the file, which is held */
-	uint64_t first, len; /* in the file */
-	uint64_t have_at;    /* start of the bytes in room, from first on */
-	size_t have;         /* bytes in room */
-	size_t cap;
-	uint8_t *room;       /* owned */
-};
-
-static void body_free(void *arg)
+/* http_file_fill - the piece of the file at b->at. */
+static int http_file_fill(struct serve_body *b, struct epoch *ep, struct err *e)
 {
-	struct http_file_body *b = arg;
+	size_t n = (size_t)u64_min(PIECE, b->len - b->at);
+	uint8_t *room = buf_grow(&b->data, n);
 
-	serve_let_go(b->s, b->ino, b->epoch);
-	free(b->room);
-	free(b);
-}
-
-/* http_file_fill - read the piece at pos. */
-static int http_file_fill(struct http_file_body *b, uint64_t pos, struct err *e)
-{
-	struct epoch *ep;
-	size_t n = (size_t)u64_min(b->cap, b->len - pos);
-	int rc = serve_resume(b->s, b->ino, b->epoch, &ep, e);
-
-	if (rc < 0)
-		return rc;
-	rc = http_file_piece(ep, live_id(b->ino), b->first + pos, b->room, n, e);
-	serve_release(b->s, ep, rc);
-	b->have_at = pos;
-	b->have = rc < 0 ? 0 : n;
-	return rc;
-}
-
-/* body_read - MHD's reader. */
-static ssize_t body_read(void *arg, uint64_t pos, char *out, size_t max)
-{
-	struct http_file_body *b = arg;
-	struct err e = ERR_INIT;
-	size_t n;
-	int rc;
-
-	if (pos >= b->len)
-		return MHD_CONTENT_READER_END_OF_STREAM;
-	if (pos < b->have_at || pos >= b->have_at + b->have) {
-		rc = http_file_fill(b, pos, &e);
-		if (rc < 0)
-			return serve_broken(b->s, rc, &e);
-	}
-	n = (size_t)u64_min(max, b->have_at + b->have - pos);
-	memcpy(out, b->room + (pos - b->have_at), n);
-	return (ssize_t)n;
-}
-
-/* body_new - create the body for a file that is held; the body owns that hold. It has the first
- * piece, unless only headers are sent. */
-static int body_new(struct ask *a, struct epoch *ep, const struct view_attr *attr,
-		    uint64_t first, uint64_t len, struct http_file_body **ret, struct err *e)
-{
-	struct http_file_body *b = alloc_array(1, sizeof(*b));
-	int rc = 0;
-
-	if (!b)
-		return err_nomem(e);
-	*b = (struct http_file_body){.s = a->s,
-				     .ino = live_ino(ep, attr->id),
-				     .epoch = ep->number,
-				     .first = first,
-				     .len = len,
-				     .cap = (size_t)u64_min(len, PIECE)};
-	if (!a->head && len) {
-		b->room = malloc(b->cap);
-		rc = b->room ? http_file_piece(ep, attr->id, first, b->room, b->cap, e)
-			     : err_nomem(e);
-		b->have = b->cap;
-	}
-	if (rc < 0) {
-		free(b->room);
-		free(b);
-		return rc;
-	}
-	*ret = b;
-	return 0;
+	return room ? http_file_piece(ep, live_id(b->ino), b->where + b->at, room, n, e)
+		    : err_nomem(e);
 }
 
 /* Tags. */
@@ -244,25 +223,26 @@ static int send_range(struct ask *a, struct epoch *ep, const struct view_attr *a
 	struct MHD_Response *r;
 	uint64_t first, len;
 	enum http_range kind;
+	struct serve_body *b;
 	char text[96];
-	struct http_file_body *b = NULL;
-	int rc;
+	int rc = 0;
 
 	if (if_range && !http_tag_same(if_range, tag))
 		range = NULL;
 	kind = http_range_parse(range, attr->size, &first, &len);
 	if (kind == HTTP_OUTSIDE)
 		return http_file_outside(a, attr->size, e);
-	rc = body_new(a, ep, attr, first, len, &b, e);
-	if (rc < 0)
-		return rc;
-	r = MHD_create_response_from_callback(len, BLOCK, body_read, b, body_free);
-	if (!r) {
-		free(b->room);
-		free(b);
+	b = serve_body_new(a, ep, attr->id, PIECE);
+	if (!b)
 		return err_nomem(e);
-	}
-	*held = false;
+	b->fill = http_file_fill;
+	b->where = first;
+	b->len = len;
+	if (!a->head && len)
+		rc = b->fill(b, ep, e);
+	r = serve_body_response(b, rc, len, BLOCK, held);
+	if (!r)
+		return rc ? rc : err_nomem(e);
 	r = serve_header(r, "ETag", tag);
 	r = serve_header(r, "Accept-Ranges", "bytes");
 	r = serve_header(r, "Content-Type", http_type(name));

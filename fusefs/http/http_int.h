@@ -64,19 +64,33 @@ int serve_text(struct ask *a, unsigned int status, const char *type, struct buf 
 int serve_find(struct epoch *ep, const struct http_path *p, struct view_attr *ret,
 	       struct err *e) NZ_MUST_USE;
 void serve_drop(struct epoch *ep, uint64_t id);
-/* serve_let_go - serve_drop for an answer that is sent without its epoch: drop ino if the epoch
- * with that number is still current. */
-void serve_let_go(struct serve *s, uint64_t ino, uint64_t epoch);
 /* serve_unchanged - 0, or -ESTALE if the source changed since ep opened it. */
 int serve_unchanged(struct epoch *ep, struct err *e) NZ_MUST_USE;
-/* serve_resume - for a body that is still being sent: acquire the epoch with that number. Returns
- * 0: finish with serve_release; -ESTALE: the source changed. */
-int serve_resume(struct serve *s, uint64_t ino, uint64_t epoch, struct epoch **ret,
-		 struct err *e) NZ_MUST_USE;
 /* serve_release - release an epoch after an answer with this result. */
 void serve_release(struct serve *s, struct epoch *ep, int rc);
-/* serve_broken - end a body whose next part cannot be read: MHD's code. */
-ssize_t serve_broken(struct serve *s, int rc, const struct err *e);
+
+/* serve_body - a body that is read or generated while it is sent. Each part acquires the epoch
+ * again: a slow client does not delay the reopening of a changed source, and no body mixes two
+ * epochs. */
+struct serve_body {
+	struct serve *s;
+	uint64_t ino, epoch; /* of the file or directory, which is held */
+	/* fill - append the next part, which begins at `at`, to data, which is empty, and set len
+	 * if it is the last one */
+	int (*fill)(struct serve_body *b, struct epoch *ep, struct err *e);
+	uint64_t at, len;    /* len: of all parts; UINT64_MAX: not known yet */
+	uint64_t where;      /* for fill: where the file's bytes begin, or the listing continues */
+	struct buf data;
+};
+
+/* serve_body_new - a body of a file or directory of ep, with parts of at most max bytes; NULL:
+ * memory is short. */
+struct serve_body *serve_body_new(struct ask *a, struct epoch *ep, uint64_t id, size_t max);
+/* serve_body_response - a response of `size` bytes (or MHD_SIZE_UNKNOWN) that owns b and the hold
+ * of its file: *held becomes false. rc: of the first fill. NULL if that failed, or memory is
+ * short: b is freed. */
+struct MHD_Response *serve_body_response(struct serve_body *b, int rc, uint64_t size,
+					 size_t block, bool *held);
 
 /* serve_listing - the page of a directory, for people and for programs that follow links. *held
  * becomes false if the response has taken ownership of dir; it drops dir after the page was

@@ -117,14 +117,13 @@ static unsigned int status_of(int rc)
 static enum MHD_Result route_refuse(struct ask *a, int rc, const struct err *e)
 {
 	const unsigned int status = status_of(rc);
+	struct buf text = buf_of(ERR_TEXT_MAX + 64);
 	struct err other = ERR_INIT;
-	struct buf text;
 
 	if (rc == -ECONNABORTED)
 		return MHD_NO;
 	if (status >= MHD_HTTP_INTERNAL_SERVER_ERROR)
 		reply_log(&a->s->fs, e);
-	buf_init(&text, ERR_TEXT_MAX + 64);
 	buf_puts(&text, a->s->loopback || status < MHD_HTTP_INTERNAL_SERVER_ERROR
 				? e->msg
 				: "it could not be read: see the server's log");

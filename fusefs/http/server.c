@@ -72,30 +72,26 @@ static int parse_place(const char *text, struct http_server_place *ret, struct e
 	return err_set(e, -EINVAL, "--bind '%s': not an address", text);
 }
 
-static void set_port(struct http_server_place *p, uint16_t port)
-{
-	if (p->at.any.sa_family == AF_INET6)
-		p->at.v6.sin6_port = htons(port);
-	else
-		p->at.v4.sin_port = htons(port);
-}
+/* The port is at the same place in both. */
+_Static_assert(offsetof(struct sockaddr_in, sin_port) == offsetof(struct sockaddr_in6, sin6_port),
+	       "start_listening sets either");
 
 /* listen_at - open a listening socket; a negative errno. */
 static int listen_at(const struct http_server_place *p)
 {
-	int fd = socket(p->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int one = 1, rc = 0;
+	auto_fd int fd =
+		socket(p->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int one = 1, ret;
 
 	if (fd < 0)
 		return -errno;
 	/* without it, bind fails for some time after the last run */
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (bind(fd, &p->at.any, p->len) < 0 || listen(fd, 128) < 0)
-		rc = -errno;
-	if (rc == 0)
-		return fd;
-	(void)close(fd);
-	return rc;
+		return -errno;
+	ret = fd;
+	fd = -1;
+	return ret;
 }
 
 /* note_place - store the listening address, with the port that was assigned. */
@@ -105,7 +101,7 @@ static int note_place(struct serve *s, struct http_server_place *p, struct err *
 
 	if (getsockname(s->fd, &p->at.any, &p->len) < 0)
 		return err_sys(e, errno, "socket");
-	s->port = ntohs(v6 ? p->at.v6.sin6_port : p->at.v4.sin_port);
+	s->port = ntohs(p->at.v4.sin_port);
 	s->loopback = is_loopback(p);
 	if (!inet_ntop(p->at.any.sa_family,
 		       v6 ? (const void *)&p->at.v6.sin6_addr : &p->at.v4.sin_addr, s->address,
@@ -117,7 +113,8 @@ static int note_place(struct serve *s, struct http_server_place *p, struct err *
 static int start_listening(struct serve *s, struct err *e)
 {
 	const struct cfg *cfg = s->setup->cfg;
-	const char *text = cfg->serve.port;
+	const char *text = cfg->serve.port, *more = text ? "" : " and the ports after it";
+	const char *host = cfg->serve.bind ? cfg->serve.bind : "127.0.0.1";
 	uint64_t port = PORT;
 	struct http_server_place p;
 	int rc = parse_place(cfg->serve.bind, &p, e);
@@ -127,7 +124,7 @@ static int start_listening(struct serve *s, struct err *e)
 	if (text && str_u64(text, strlen(text), 65535, &port) < 0)
 		return err_set(e, -EINVAL, "-p '%s': not a port", text);
 	for (int i = 0; i < (text ? 1 : PORTS); i++) {
-		set_port(&p, (uint16_t)(port + (uint64_t)i));
+		p.at.v4.sin_port = htons((uint16_t)(port + (uint64_t)i));
 		s->fd = listen_at(&p);
 		if (s->fd != -EADDRINUSE)
 			break;
@@ -136,12 +133,10 @@ static int start_listening(struct serve *s, struct err *e)
 		return err_set(e, s->fd,
 			       "'%s' port %" PRIu64 "%s: in use: choose another port with -p "
 						    "PORT, or use -p 0 for a free port",
-			       cfg->serve.bind ? cfg->serve.bind : "127.0.0.1", port,
-			       text ? "" : " and the ports after it");
+			       host, port, more);
 	if (s->fd < 0)
 		return err_sys(e, -s->fd, "'%s' port %" PRIu64 "%s",
-			       cfg->serve.bind ? cfg->serve.bind : "127.0.0.1", port,
-			       text ? "" : " and the ports after it");
+			       host, port, more);
 	return note_place(s, &p, e);
 }
 
@@ -218,13 +213,11 @@ static int say_where(const struct serve *s)
 	const bool v6 = strchr(s->address, ':');
 	const bool all = strcmp(s->address, "0.0.0.0") == 0 || strcmp(s->address, "::") == 0;
 	const char *host = all ? "localhost" : s->address;
-	struct buf text;
+	struct buf text = buf_of(1 << 16);
 
 	if (!s->loopback)
-		log_warn("every user who can reach '%s' port %u can read "
-			 "'%s'", s->address, s->port,
-			 s->setup->cfg->shown);
-	buf_init(&text, 1 << 16);
+		log_warn("every user who can reach '%s' port %u can read '%s'", s->address,
+			 s->port, s->setup->cfg->shown);
 	/* programs search for "Zarr URL: " */
 	for (int i = 0; i < 2; i++)
 		buf_printf(&text, "%s http://%s%s%s:%u/%s\n", i ? "Zarr URL:" : "Browser: ",
