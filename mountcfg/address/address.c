@@ -22,15 +22,11 @@ bool address_is_remote(const char *text)
 
 void address_release(struct address *a)
 {
-	char *const plain[] = {a->path,   a->bucket, a->key, a->profile,
-			       a->region, a->shown,  a->name};
+	char *const all[] = {a->path,   a->url,    a->query,   a->user,   a->password, a->bucket,
+			     a->key,    a->profile, a->region, a->shown, a->name};
 
-	for (size_t i = 0; i < ARRAY_LEN(plain); i++)
-		free(plain[i]);
-	str_wipe(a->url);
-	str_wipe(a->query);
-	str_wipe(a->user);
-	str_wipe(a->password);
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		str_wipe(all[i]);
 	*a = (struct address){0};
 }
 
@@ -44,12 +40,6 @@ static int address_take(struct buf *b, char **ret, struct err *e)
 		return err_nomem(e);
 	*ret = (char *)buf_take(b, &n);
 	return 0;
-}
-
-static int address_copy(const char *text, char **ret, struct err *e)
-{
-	*ret = strdup(text);
-	return *ret ? 0 : err_nomem(e);
 }
 
 int address_decode(const char *text, size_t n, char **ret, struct err *e)
@@ -162,11 +152,12 @@ static int address_set_name(const char *path, const char *else_name, struct addr
 {
 	size_t n;
 	const char *last = last_part(path, &n);
-	int rc =
-		n ? address_decode(last, n, &a->name, e) : address_copy(else_name, &a->name, e);
+	int rc = n ? address_decode(last, n, &a->name, e) : 0;
 
-	if (rc < 0)
-		return rc;
+	if (n == 0)
+		a->name = strdup(else_name);
+	if (rc < 0 || !a->name)
+		return rc < 0 ? rc : err_nomem(e);
 	if (strchr(a->name, '/') || strcmp(a->name, ".") == 0 || strcmp(a->name, "..") == 0)
 		return err_set(e, -EINVAL, "the last component of the path is not a valid name");
 	return 0;
@@ -188,34 +179,22 @@ static int set_shown(const struct url *u, struct address *a, struct err *e)
 /* set_http - set url without a final '/', because keys begin with one. */
 static int set_http(const struct url *u, struct address *a, struct err *e)
 {
-	struct url plain = *u;
 	auto_free char *path = strdup(u->path);
+	struct url plain = {.scheme = u->scheme, .host = u->host, .port = u->port, .path = path};
 	auto_buf b = buf_of(2 * URL_MAX);
+	bool failed = false;
 	int rc;
 
 	if (!path)
 		return err_nomem(e);
 	for (size_t n = strlen(path); n > 0 && path[n - 1] == '/'; n--)
 		path[n - 1] = '\0';
-	plain.path = path;
-	plain.user = plain.password = plain.query = plain.fragment = NULL;
 	url_put(&b, &plain, true);
 	rc = address_take(&b, &a->url, e);
-	if (rc == 0 && u->query)
-		rc = address_copy(u->query, &a->query, e);
-	if (rc == 0 && u->user)
-		rc = address_copy(u->user, &a->user, e);
-	if (rc == 0 && u->password)
-		rc = address_copy(u->password, &a->password, e);
-	return rc;
-}
-
-/* move_text - take a string from a structure that will be released. */
-static char *move_text(char **from)
-{
-	char *text = *from && **from ? steal(from) : NULL;
-
-	return text;
+	a->query = str_copy(u->query, &failed);
+	a->user = str_copy(u->user, &failed);
+	a->password = str_copy(u->password, &failed);
+	return rc == 0 && failed ? err_nomem(e) : rc;
 }
 
 static int no_secrets(const struct url *u, struct err *e)
@@ -310,8 +289,8 @@ static int parse_remote(const char *text, const struct url *u, struct address *a
 
 	if (rc < 0)
 		return rc;
-	a->profile = move_text(&f.profile);
-	a->region = move_text(&f.region);
+	a->profile = f.profile && *f.profile ? steal(&f.profile) : NULL;
+	a->region = f.region && *f.region ? steal(&f.region) : NULL;
 	set_modes(&f, a);
 	if (strcmp(u->scheme, "http") == 0 || strcmp(u->scheme, "https") == 0)
 		rc = parse_http(u, &f, a, e);
@@ -333,7 +312,7 @@ static int parse_remote(const char *text, const struct url *u, struct address *a
 int address_parse(const char *text, struct address *ret, struct err *e)
 {
 	struct address a = {0};
-	struct url u;
+	struct url u = {0};
 	int rc;
 
 	if (!url_is(text)) {
@@ -342,15 +321,12 @@ int address_parse(const char *text, struct address *ret, struct err *e)
 		rc = parse_file(text + 7, &a, e);
 	} else {
 		rc = url_parse(text, &u, e);
-		if (rc == 0) {
-			rc = parse_remote(text, &u, &a, e);
-			url_release(&u);
-		}
+		rc = rc ? rc : parse_remote(text, &u, &a, e);
+		url_release(&u);
 	}
-	if (rc < 0) {
+	if (rc < 0)
 		address_release(&a);
-		return rc;
-	}
-	*ret = a;
-	return 0;
+	else
+		*ret = a;
+	return rc;
 }

@@ -187,6 +187,7 @@ static int address_s3_endpoint(const struct url *u, const char *scheme, const ch
 			       char **ret, struct err *e)
 {
 	const bool v6 = strchr(host, ':') != NULL;
+
 	*ret = u->port ? str_printf("%s://%s%s%s:%u", scheme, v6 ? "[" : "", host,
 				    v6 ? "]" : "", u->port)
 		       : str_printf("%s://%s%s%s", scheme, v6 ? "[" : "", host, v6 ? "]" : "");
@@ -196,31 +197,27 @@ static int address_s3_endpoint(const struct url *u, const char *scheme, const ch
 int s3_from_url(const struct url *u, struct address *a, struct err *e)
 {
 	struct host_parts parts;
-	bool known = true;
+	bool known = true, failed = false;
 	int rc = 0;
 
 	if (!amazon_host(u->host, &parts) && !google_host(u->host, &parts)) {
 		other_host(u->host, &parts);
 		known = false;
 	}
-	if (parts.n_bucket) {
+	if (parts.n_bucket)
 		a->bucket = strndup(u->host, parts.n_bucket);
-		if (!a->bucket)
-			return err_nomem(e);
-	}
 	if (parts.region && !a->region) {
 		a->region = strndup(parts.region, parts.n_region);
-		if (!a->region)
-			return err_nomem(e);
-		if (!s3_region_ok(a->region) && known)
+		if (a->region && !s3_region_ok(a->region) && known)
 			return err_set(e, -EINVAL,
 				       "'%.255s' is not the name of a region, such as us-east-1",
 				       a->region);
-		if (!s3_region_ok(a->region)) { /* a private host with another naming scheme */
-			free(a->region);
-			a->region = NULL;
-		}
+		failed = !a->region;
+		if (a->region && !s3_region_ok(a->region)) /* a private host's other scheme */
+			free(steal(&a->region));
 	}
+	if (failed || (parts.n_bucket && !a->bucket))
+		return err_nomem(e);
 	/* without an endpoint, requests go to Amazon's and Google's own names, always by https */
 	if (!known || !parts.plain || u->port)
 		rc = address_s3_endpoint(u, known ? "https" : u->scheme, parts.service, &a->url,

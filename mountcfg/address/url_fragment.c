@@ -2,9 +2,8 @@
 /* url_fragment.c - parses the part of an address after '#': netCDF-C's mode= and its keys, and the
  * modes that a word of mode= implies. */
 #include <errno.h>
-#include <string.h>
-#include <strings.h>
 
+#include "base/core/str.h"
 #include "mountcfg/address/address_int.h"
 
 static const struct {
@@ -32,11 +31,6 @@ static const struct {
 	{"dap4", MODE_OTHER, true},
 };
 
-static bool url_fragment_is(const char *text, size_t n, const char *word)
-{
-	return strlen(word) == n && strncasecmp(text, word, n) == 0;
-}
-
 static int unknown_mode(const char *text, size_t n, struct err *e)
 {
 	const char *all[ARRAY_LEN(modes)], *near;
@@ -61,7 +55,7 @@ static int add_mode(struct fragment *f, const char *text, size_t n, struct err *
 			"mode=%.*s: user-defined formats are not supported",
 			(int)n, text);
 	for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
-		if (!url_fragment_is(text, n, modes[i].word))
+		if (!str_is_nocase(modes[i].word, text, n))
 			continue;
 		if (modes[i].mode == MODE_OTHER)
 			return err_set(
@@ -77,16 +71,15 @@ static int add_mode(struct fragment *f, const char *text, size_t n, struct err *
 
 static int add_modes(struct fragment *f, const char *text, size_t n, struct err *e)
 {
+	const char *end = text + n;
 	int rc = 0;
 
-	while (n > 0 && rc == 0) {
-		const char *comma = memchr(text, ',', n);
-		size_t len = comma ? (size_t)(comma - text) : n;
+	for (size_t len; text < end && rc == 0; text += len + 1) {
+		const char *comma = memchr(text, ',', (size_t)(end - text));
 
+		len = (size_t)((comma ? comma : end) - text);
 		if (len)
 			rc = add_mode(f, text, len, e);
-		text += len + (comma != NULL);
-		n -= len + (comma != NULL);
 	}
 	return rc;
 }
@@ -101,7 +94,7 @@ static int url_fragment_keep(char **field, const char *value, size_t n, struct e
 static bool bare_mode(const char *text, size_t n)
 {
 	for (size_t i = 0; i < ARRAY_LEN(modes); i++)
-		if (modes[i].bare && url_fragment_is(text, n, modes[i].word))
+		if (modes[i].bare && str_is_nocase(modes[i].word, text, n))
 			return true;
 	return false;
 }
@@ -111,16 +104,16 @@ static bool bare_mode(const char *text, size_t n)
 static int url_fragment_add_key(struct fragment *f, const char *text, size_t n, struct err *e)
 {
 	static const char *const keys[] = {"mode", "aws.profile", "aws.region"};
-	const char *eq = memchr(text, '=', n), *near;
+	const char *eq = memchr(text, '=', n), *near, *value = eq ? eq + 1 : text;
 	size_t len = eq ? (size_t)(eq - text) : n, n_value = eq ? n - len - 1 : 0;
 	auto_free char *key = NULL;
 
-	if (url_fragment_is(text, len, "mode"))
-		return add_modes(f, eq ? eq + 1 : text, n_value, e);
-	if (url_fragment_is(text, len, "aws.profile"))
-		return url_fragment_keep(&f->profile, eq ? eq + 1 : text, n_value, e);
-	if (url_fragment_is(text, len, "aws.region"))
-		return url_fragment_keep(&f->region, eq ? eq + 1 : text, n_value, e);
+	if (str_is_nocase("mode", text, len))
+		return add_modes(f, value, n_value, e);
+	if (str_is_nocase("aws.profile", text, len))
+		return url_fragment_keep(&f->profile, value, n_value, e);
+	if (str_is_nocase("aws.region", text, len))
+		return url_fragment_keep(&f->region, value, n_value, e);
 	if (bare_mode(text, len))
 		return add_mode(f, text, len, e);
 	key = strndup(text, len);
@@ -157,13 +150,11 @@ int fragment_parse(const char *text, struct fragment *ret, struct err *e)
 	if (rc == 0 && f.region && *f.region && !s3_region_ok(f.region))
 		rc = err_set(e, -EINVAL,
 			     "aws.region: not the name of a region, such as us-east-1");
-	if (rc < 0) {
-		fragment_release(&f);
-		return rc;
-	}
 	url_fragment_infer(&f);
+	if (rc < 0)
+		fragment_release(&f);
 	*ret = f;
-	return 0;
+	return rc;
 }
 
 void fragment_release(struct fragment *f)

@@ -118,21 +118,16 @@ const char *cfg_command_usage(enum cfg_command command, char out[CFG_USAGE_MAX])
 
 const char *cfg_place_name(enum cfg_place place)
 {
-	switch (place) {
-	case PLACE_SOURCE:
-		return "SOURCE";
-	case PLACE_MOUNTPOINT:
-	case PLACE_MOUNT:
-		return "MOUNTPOINT";
-	case PLACE_TO:
-		return "DEST";
-	case PLACE_OUT:
-		return "OUT";
-	case PLACE_NAME:
-		return "NAME";
-	case PLACE_TEXT:
-	case PLACE_NONE:
-		break;
-	}
-	return "an argument";
+	static const char *const names[] = {
+		[PLACE_NONE] = "an argument",
+		[PLACE_SOURCE] = "SOURCE",
+		[PLACE_MOUNTPOINT] = "MOUNTPOINT",
+		[PLACE_TO] = "DEST",
+		[PLACE_OUT] = "OUT",
+		[PLACE_MOUNT] = "MOUNTPOINT",
+		[PLACE_TEXT] = "an argument",
+		[PLACE_NAME] = "NAME",
+	};
+
+	return names[place];
 }

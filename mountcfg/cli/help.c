@@ -16,16 +16,12 @@ static void put_wrapped(struct buf *out, const char *text, size_t column, size_t
 			buf_putc(out, '\n');
 			column = 0;
 		}
-		while (column < indent) {
+		if (column > indent)
 			buf_putc(out, ' ');
-			column++;
-		}
-		if (column > indent) {
-			buf_putc(out, ' ');
-			column++;
-		}
+		else
+			buf_printf(out, "%*s", (int)(indent - column), "");
 		buf_put(out, text, n);
-		column += n;
+		column = (column > indent ? column + 1 : indent) + n;
 		text += n + (text[n] == ' ');
 	}
 	buf_putc(out, '\n');
@@ -121,24 +117,22 @@ static void put_group(struct buf *out, unsigned group)
 			help_option(&cfg_options[i], out);
 }
 
-/* put_column - append lines of a column of words, which are released, behind a title. */
+/* put_column - append lines of a column of words behind a title. */
 static void put_column(struct buf *out, const char *title, size_t column, struct buf *words)
 {
 	buf_putc(words, '\0');
-	if (buf_ok(words) && words->len > 1) {
-		buf_printf(out, "  %-*s", (int)column - 2, title);
-		put_wrapped(out, (const char *)words->data, column, column);
-	}
-	buf_release(words);
+	if (!buf_ok(words) || words->len == 1)
+		return;
+	buf_printf(out, "  %-*s", (int)column - 2, title);
+	put_wrapped(out, (const char *)words->data, column, column);
 }
 
 /* put_words - append names of options; all: those of the group; otherwise those among `names`. */
 static void put_words(struct buf *out, unsigned group, const char *title, bool all,
 		      const char *names)
 {
-	struct buf words;
+	auto_buf words = buf_of((size_t)1 << 14);
 
-	buf_init(&words, (size_t)1 << 14);
 	for (size_t i = 0; i < cfg_n_options; i++) {
 		const struct cfg_option *o = &cfg_options[i];
 		const char *at = names;
@@ -157,9 +151,8 @@ static void put_words(struct buf *out, unsigned group, const char *title, bool a
 
 static void put_mount_words(struct buf *out, const char *title, size_t column)
 {
-	struct buf words;
+	auto_buf words = buf_of((size_t)1 << 14);
 
-	buf_init(&words, (size_t)1 << 14);
 	for (size_t i = 0; i < cfg_n_mount_options; i++) {
 		put_long(&words, cfg_mount_options[i]);
 		buf_puts(&words, strchr(cfg_mount_options[i], '=') ? "= " : " ");
@@ -211,23 +204,18 @@ static void help_flags(const struct cfg_command_row *c, struct buf *out)
 static void help_command(enum cfg_command command, struct buf *out)
 {
 	const struct cfg_help_row *h = cfg_help_row(command);
-	const struct cfg_command_row *c = h ? cfg_command_row(h->command) : NULL;
-	bool first = true;
+	const struct cfg_command_row *c = cfg_command_row(h->command);
+	const bool options = h->groups || *h->options;
 
-	if (!c)
-		return;
 	put_usage(c, out);
 	buf_putc(out, '\n');
 	put_wrapped(out, h->about, 0, 0);
 	help_flags(c, out);
-	for (size_t i = 0; i < ARRAY_LEN(groups); i++) {
+	if (options)
+		heading(out, "Options ('nczarrfs help options' describes them)");
+	for (size_t i = 0; options && i < ARRAY_LEN(groups); i++) {
 		const unsigned group = groups[i].group;
 
-		if (!(h->groups || *h->options))
-			break;
-		if (first)
-			heading(out, "Options ('nczarrfs help options' describes them)");
-		first = false;
 		if (group != GROUP_FUSE)
 			put_words(out, group, groups[i].title, h->groups & group, h->options);
 		else if (h->groups & group)

@@ -115,10 +115,11 @@ static const struct cfg_help_row rows[] = {
 
 const struct cfg_help_row *cfg_help_row(enum cfg_command command)
 {
+	size_t i = 0;
+
 	if (command == CFG_MOUNT)
 		command = CFG_MOUNT_NAMED;
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		if (rows[i].command == command)
-			return &rows[i];
-	return NULL;
+	while (i + 1 < ARRAY_LEN(rows) && rows[i].command != command)
+		i++;
+	return &rows[i];
 }

@@ -92,7 +92,7 @@ struct cfg_help_row {
 	const char *examples[2];
 };
 
-/* cfg_help_row - the row of a command; NULL: none. */
+/* cfg_help_row - the row of a command. */
 const struct cfg_help_row *cfg_help_row(enum cfg_command command);
 
 /* ---- the table of options (options_table.c) ---- */
