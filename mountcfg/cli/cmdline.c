@@ -52,25 +52,28 @@ static int bad_flag(const struct cfg *cfg, const char *arg, struct err *e)
 		       cfg_command_usage(cfg->command, usage));
 }
 
-/* command_flag - parse a flag of some commands: 1; 0: not such a flag. */
-static int command_flag(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
+/* next_arg - the argument after the present one; NULL: none. */
+static const char *next_arg(const struct cmdline_walk *w)
 {
-	const char *next = w->i + 1 < w->argc ? w->argv[w->i + 1] : NULL;
-	int took = cfg_command_flag(cfg, w->argv[w->i], next, e);
+	return w->i + 1 < w->argc ? w->argv[w->i + 1] : NULL;
+}
 
-	if (took > 0)
-		w->i += took - 1;
-	return took > 0 ? 1 : took;
+/* took - the result of a parser of flags that used n arguments, or failed. */
+static int took(struct cmdline_walk *w, int n)
+{
+	if (n < 0)
+		return n;
+	w->i += n - 1;
+	return 0;
 }
 
 /* ask_help - --help, or -h: about the command before it or after it. */
 static void ask_help(struct cfg *cfg, const struct cmdline_walk *w)
 {
-	const char *next = w->i + 1 < w->argc ? w->argv[w->i + 1] : "";
 	const struct cfg_command_row *c = cfg_command_row(cfg->command);
 
 	if (cfg->command == CFG_MOUNT)
-		c = w->n_places ? NULL : cfg_command_find(next);
+		c = w->n_places || !next_arg(w) ? NULL : cfg_command_find(next_arg(w));
 	cfg->command = CFG_HELP;
 	cfg->help = c ? HELP_COMMAND : HELP_PROGRAM;
 	cfg->help_of = c ? c->command : CFG_MOUNT;
@@ -79,7 +82,7 @@ static void ask_help(struct cfg *cfg, const struct cmdline_walk *w)
 /* take_topic - parse `help`, `help COMMAND`, `help options`. */
 static int take_topic(struct cfg *cfg, const struct cmdline_walk *w, struct err *e)
 {
-	const char *topic = w->i + 1 < w->argc ? w->argv[w->i + 1] : "", *near;
+	const char *topic = next_arg(w) ? next_arg(w) : "", *near;
 	const struct cfg_command_row *c = cfg_command_find(*topic == '-' ? "help" : topic);
 	const char *words[32] = {"options"};
 	size_t n = 1;
@@ -101,27 +104,10 @@ static int take_topic(struct cfg *cfg, const struct cmdline_walk *w, struct err 
 /* long_flag - parse "--name". */
 static int long_flag(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 {
-	const char *arg = w->argv[w->i], *next = w->i + 1 < w->argc ? w->argv[w->i + 1] : NULL;
-	const struct {
-		const char *name;
-		bool *set;
-	} flags[] = {{"--json", &cfg->json},
-		     {"--verbose", &cfg->verbose},
-		     {"--all", &cfg->all},
-		     {"--no-config", &cfg->config.none},
-		     {"--print-config", &cfg->config.print}};
-	static const char *const words[] = {"help",     "version",   "json",        "verbose",
-					    "all",      "no_config", "print_config"};
-	int took = command_flag(cfg, w, e);
+	const char *arg = w->argv[w->i];
+	static const char *const words[] = {"help", "version", "no_config", "print_config"};
+	int n;
 
-	if (took != 0)
-		return took < 0 ? took : 0;
-	for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
-		if (strcmp(arg, flags[i].name) == 0) {
-			*flags[i].set = true;
-			return 0;
-		}
-	}
 	if (strcmp(arg, "--help") == 0) {
 		ask_help(cfg, w);
 		return 0;
@@ -132,22 +118,20 @@ static int long_flag(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 	}
 	if (strcmp(arg, "--debug") == 0)
 		cfg->foreground = true;
-	took = cfg_set_long(cfg, arg, next, e);
-	if (took > 0)
-		w->i += took - 1;
-	if (took != 0)
-		return took < 0 ? took : 0;
-	return cfg_unknown_long(arg, words, ARRAY_LEN(words), e);
+	n = cfg_command_flag(cfg, arg, next_arg(w), e);
+	if (n == 0)
+		n = cfg_set_long(cfg, arg, next_arg(w), e);
+	return n ? took(w, n) : cfg_unknown_long(arg, words, ARRAY_LEN(words), e);
 }
 
 /* short_flags - parse "-fv", "-oLIST", "-o LIST". */
 static int short_flags(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 {
 	const char *arg = w->argv[w->i];
-	int took = command_flag(cfg, w, e);
+	int n = cfg_command_flag(cfg, arg, next_arg(w), e);
 
-	if (took != 0)
-		return took < 0 ? took : 0;
+	if (n != 0)
+		return took(w, n);
 	for (const char *p = arg + 1; *p; p++) {
 		switch (*p) {
 		case 'f':
@@ -172,7 +156,7 @@ static int short_flags(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 		case 'o':
 			if (p[1])
 				return cfg_set_options(cfg, p + 1, e);
-			if (w->i + 1 >= w->argc)
+			if (!next_arg(w))
 				return err_set(e, -EINVAL,
 					       "-o: needs options after it: see nczarrfs help "
 					       "options");
@@ -184,25 +168,27 @@ static int short_flags(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 	return 0;
 }
 
+static int cmdline_take_text(const char *text, char **ret, struct err *e)
+{
+	*ret = strdup(text);
+	return *ret ? 0 : err_nomem(e);
+}
+
 /* absolute - make a path absolute without resolving it, because it may be a mount whose server
  * died. */
 static int absolute(const char *path, char **ret, struct err *e)
 {
 	auto_free char *cwd = NULL;
 
-	if (path[0] == '/') {
-		*ret = strdup(path);
-		return *ret ? 0 : err_nomem(e);
-	}
+	if (path[0] == '/')
+		return cmdline_take_text(path, ret, e);
 	cwd = getcwd(NULL, 0);
 	if (!cwd)
 		return err_sys(e, errno, "working directory of '%s'", path);
 	while (path[0] == '.' && path[1] == '/' && path[2] && path[2] != '/')
 		path += 2;
 	*ret = str_printf("%s/%s", strcmp(cwd, "/") == 0 ? "" : cwd, path);
-	if (!*ret)
-		return err_nomem(e);
-	return 0;
+	return *ret ? 0 : err_nomem(e);
 }
 
 /* without_user - an address as it was typed, without user and password. */
@@ -228,38 +214,31 @@ static char *without_user(const char *text)
  * also of forked processes. */
 static void cmdline_wipe(char *arg, const char *shown)
 {
-	size_t n = strlen(arg), m = strlen(shown);
+	size_t n = strlen(arg), m = u64_min(strlen(shown), n);
 
-	if (m > n)
-		m = n;
 	memcpy(arg, shown, m);
 	explicit_bzero(arg + m, n - m);
 }
 
-/* source_of - parse a source as typed: *ret owned. addr: NULL, or gets the address
- * (address_release) if it is a remote one, and is empty otherwise. */
-static int source_of(char *arg, char **ret, struct address *addr, struct err *e)
+/* source_of - parse a source as typed: *ret owned. a: gets the address (address_release) if it is a
+ * remote one, and is empty otherwise. */
+static int source_of(char *arg, char **ret, struct address *a, struct err *e)
 {
-	struct address a;
-	int rc = address_parse(arg, &a, e);
+	int rc;
 
-	*addr = (struct address){0};
+	*a = (struct address){0};
+	rc = address_parse(arg, a, e);
 	if (rc < 0)
 		return rc;
-	if (a.kind == ADDRESS_PATH) {
-		rc = absolute(a.path, ret, e);
-		address_release(&a);
+	if (a->kind == ADDRESS_PATH) {
+		rc = absolute(a->path, ret, e);
+		address_release(a);
 		return rc;
 	}
 	*ret = without_user(arg);
-	if (!*ret) {
-		address_release(&a);
-		return err_nomem(e);
-	}
-	if (a.user || a.password || a.query)
-		cmdline_wipe(arg, a.shown);
-	*addr = a;
-	return 0;
+	if (*ret && (a->user || a->password || a->query))
+		cmdline_wipe(arg, a->shown);
+	return *ret ? 0 : err_nomem(e);
 }
 
 /* writes_web - reject rw for a web server, which cannot be written. */
@@ -285,18 +264,14 @@ static int writes_web(const struct cfg *cfg, const struct address *a, struct err
 /* add_source - add another source of recover. */
 static int add_source(struct cfg *cfg, char *path, struct err *e)
 {
-	char **grown = realloc(cfg->more.v, (cfg->more.n + 1) * sizeof(*grown));
+	auto_free char *text = NULL;
 	struct address a;
-	int rc;
+	int rc = source_of(path, &text, &a, e);
 
-	if (!grown)
-		return err_nomem(e);
-	cfg->more.v = grown;
-	rc = source_of(path, &grown[cfg->more.n], &a, e);
-	if (rc < 0)
-		return rc;
-	cfg->more.n++;
-	rc = writes_web(cfg, &a, e);
+	rc = rc ? rc : cfg_strings_add(&cfg->more, text, e);
+	rc = rc ? rc : writes_web(cfg, &a, e);
+	if (text) /* its query may contain a token */
+		explicit_bzero(text, strlen(text));
 	address_release(&a);
 	return rc;
 }
@@ -455,22 +430,17 @@ static int take_source(struct cfg *cfg, const struct cmdline_walk *w, char *arg,
 	struct address a;
 	int rc = source_of(arg, &cfg->source, &a, e);
 
-	if (rc < 0)
-		return rc;
-	rc = conf_apply(w->conf, w->named, cfg->source, cfg, e);
+	rc = rc ? rc : conf_apply(w->conf, w->named, cfg->source, cfg, e);
 	if (rc < 0) {
 		address_release(&a);
 		return rc;
 	}
 	reads_web(cfg, &a);
 	cfg->is_remote = a.shown != NULL;
-	cfg->shown = strdup(cfg->is_remote ? a.shown : cfg->source);
-	if (!cfg->shown)
-		rc = err_nomem(e);
+	rc = cmdline_take_text(cfg->is_remote ? a.shown : cfg->source, &cfg->shown, e);
 	cfg->user = steal(&a.user);
 	cfg->password = steal(&a.password);
-	if (rc == 0)
-		rc = writes_web(cfg, &a, e);
+	rc = rc ? rc : writes_web(cfg, &a, e);
 	if (rc == 0 && cfg->is_remote)
 		rc = cfg_rc(cfg, &a, e);
 	take_mode(cfg, &a);
@@ -490,27 +460,19 @@ static int local_path(const struct cfg *cfg, enum cfg_place kind, const char *ar
 	return absolute(arg, ret, e);
 }
 
-static int cmdline_take_text(const char *text, char **ret, struct err *e)
-{
-	*ret = strdup(text);
-	return *ret ? 0 : err_nomem(e);
-}
-
 /* take_to - set the destination of a copy. */
 static int take_to(struct cfg *cfg, char *arg, struct err *e)
 {
 	struct address a;
 	int rc = source_of(arg, &cfg->out, &a, e);
 
-	if (rc < 0)
-		return rc;
-	if (a.kind == ADDRESS_HTTP)
+	if (rc == 0 && a.kind == ADDRESS_HTTP)
 		rc = err_set(
 			e, -EINVAL,
 			"'%s' is on a web server, which is read-only: use s3://, or add #mode=s3 "
 			"if the server speaks the S3 protocol",
 			a.shown);
-	else if (a.shown && !cfg->is_remote)
+	else if (rc == 0 && a.shown && !cfg->is_remote)
 		rc = cfg_rc(cfg, &a, e);
 	address_release(&a);
 	return rc;
@@ -558,9 +520,8 @@ static int no_json(struct err *e)
 		last = cfg_commands[i].word;
 	}
 	buf_printf(&text, " and %s%c", last, '\0');
-	err_set(e, -EINVAL, "--json: only for %s",
-		buf_ok(&text) ? (char *)text.data : "some commands");
-	return -EINVAL;
+	return err_set(e, -EINVAL, "--json: only for %s",
+		       buf_ok(&text) ? (char *)text.data : "some commands");
 }
 
 static int take_places(struct cfg *cfg, const struct cmdline_walk *w, struct err *e)
@@ -764,13 +725,6 @@ static int take_named(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 	return rc;
 }
 
-static void release_walk(struct cmdline_walk *w)
-{
-	conf_free(w->conf);
-	for (size_t i = 0; i < ARRAY_LEN(w->own); i++)
-		str_wipe(w->own[i]);
-}
-
 int cfg_parse(int argc, char *const *argv, const struct cfg_files *files, struct cfg *cfg,
 	      struct err *e)
 {
@@ -784,23 +738,20 @@ int cfg_parse(int argc, char *const *argv, const struct cfg_files *files, struct
 		return 0;
 	}
 	rc = cfg_from_new(cfg, e);
-	if (rc == 0)
-		rc = cfg_defaults(cfg, e);
-	if (rc == 0)
-		rc = walk_arguments(cfg, &w, e);
+	rc = rc ? rc : cfg_defaults(cfg, e);
+	rc = rc ? rc : walk_arguments(cfg, &w, e);
 	if (rc == 0 && (cfg->command == CFG_HELP || cfg->command == CFG_VERSION))
 		return 0;
+	rc = rc ? rc : open_files(cfg, &w, e);
+	rc = rc ? rc : take_named(cfg, &w, e);
+	rc = rc ? rc : take_places(cfg, &w, e);
 	if (rc == 0)
-		rc = open_files(cfg, &w, e);
-	if (rc == 0)
-		rc = take_named(cfg, &w, e);
-	if (rc == 0)
-		rc = take_places(cfg, &w, e);
-	if (rc == 0)
-		rc = cfg_settle_all(cfg, e) < 0 ? cfg_place_error(cfg, e) : 0;
+		rc = cfg_settle(cfg, e) < 0 ? cfg_place_error(cfg, e) : 0;
 	if (rc == 0 && cfg->config.print)
 		cfg->command = CFG_PRINT;
-	release_walk(&w);
+	conf_free(w.conf);
+	for (size_t i = 0; i < ARRAY_LEN(w.own); i++)
+		str_wipe(w.own[i]);
 	if (rc < 0)
 		cfg_release(cfg);
 	return rc;

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* command_flags.c - flags that only some commands have. */
+/* command_flags.c - long flags, and short ones that only some commands have. */
 #include <errno.h>
 #include <string.h>
 
 #include "mountcfg/options/option_table.h"
 
 const struct cfg_flag cfg_flags[] = {
+	{"--json", 0, offsetof(struct cfg, json), NULL, NULL},
+	{"--verbose", 0, offsetof(struct cfg, verbose), NULL, NULL},
+	{"--all", 0, offsetof(struct cfg, all), NULL, NULL},
+	{"--no-config", 0, offsetof(struct cfg, config.none), NULL, NULL},
+	{"--print-config", 0, offsetof(struct cfg, config.print), NULL, NULL},
 	{"--resume", CMD_RESUME, offsetof(struct cfg, check.resume), "STATE",
 	 "record the progress in the file STATE, and resume from there"},
 	{"--variable", CMD_VARIABLE, offsetof(struct cfg, info.variable), "NAME",

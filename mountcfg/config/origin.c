@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/core/str.h"
 #include "mountcfg/options/option_table.h"
 
 struct origin_noted {
@@ -91,9 +92,9 @@ void cfg_from_rule(struct cfg *cfg, const char *value)
 
 void cfg_from_note(struct cfg *cfg, const char *name)
 {
-	for (size_t i = 0; i < cfg_n_options; i++)
-		if (strcmp(cfg_options[i].name, name) == 0)
-			(void)cfg_from_take(cfg, i); /* the command line has precedence */
+	const struct cfg_option *o = cfg_option_find(name, strlen(name));
+
+	(void)cfg_from_take(cfg, (size_t)(o - cfg_options)); /* the command line has precedence */
 }
 
 /* origin_slot_of - record of a mount option; options that cancel each other share one. */
@@ -104,7 +105,7 @@ static struct origin_noted *origin_slot_of(const struct cfg *cfg, const char *na
 	if (!cfg->from)
 		return NULL;
 	for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
-		if (strlen(pairs[i][0]) == len && memcmp(name, pairs[i][0], len) == 0) {
+		if (str_is(pairs[i][0], name, len)) {
 			name = pairs[i][1];
 			len = strlen(name);
 		}
@@ -125,10 +126,10 @@ bool cfg_from_take_mount(struct cfg *cfg, const char *name, size_t len)
 
 static const struct origin_noted *noted_of(const struct cfg *cfg, const char *name)
 {
-	for (size_t i = 0; cfg->from && i < cfg_n_options; i++)
-		if (strcmp(cfg_options[i].name, name) == 0)
-			return &cfg->from->options[i];
-	return origin_slot_of(cfg, name, strlen(name));
+	const struct cfg_option *o = cfg_option_find(name, strlen(name));
+
+	return o && cfg->from ? &cfg->from->options[o - cfg_options]
+			      : origin_slot_of(cfg, name, strlen(name));
 }
 
 int cfg_from_at(const struct cfg *cfg, const char *name)

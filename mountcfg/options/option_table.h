@@ -58,14 +58,14 @@ int cfg_command_misspelt(const char *word, const char *next, struct err *e) NZ_M
 bool cfg_is_file(const char *path);
 /* cfg_command_usage - write "usage: nczarrfs info [--json] ..."; returns out. */
 const char *cfg_command_usage(enum cfg_command command, char out[CFG_USAGE_MAX]);
-/* cfg_command_flag - parse a flag of some commands. next: the next argument, or NULL. Returns the
+/* cfg_command_flag - parse a flag of the table. next: the next argument, or NULL. Returns the
  * number of arguments used; 0: not such a flag; -EINVAL; -ENOMEM. */
 int cfg_command_flag(struct cfg *cfg, const char *arg, const char *next,
 		     struct err *e) NZ_MUST_USE;
-/* cfg_flag - a flag that only some commands have. */
+/* cfg_flag - a flag. */
 struct cfg_flag {
 	const char *word;
-	unsigned cmd;      /* the commands that have it, as in cfg_command_row.flags */
+	unsigned cmd;      /* the commands that have it, as in cfg_command_row.flags; 0: any */
 	size_t field;      /* in struct cfg: a bool, or, with a value, an owned string */
 	const char *value; /* name of its value; NULL: no value */
 	const char *help;
@@ -74,11 +74,6 @@ extern const struct cfg_flag cfg_flags[];
 extern const size_t cfg_n_flags;
 /* cfg_command_flags_check - check that the command has the flags that were given. -EINVAL. */
 int cfg_command_flags_check(const struct cfg *cfg, struct err *e) NZ_MUST_USE;
-/* cfg_settle_convert - choose the view of a copy. Returns 0; -EINVAL with a correction. */
-int cfg_settle_convert(struct cfg *cfg, struct err *e) NZ_MUST_USE;
-/* cfg_settle_serve - check the options of serve, which is read-only. Returns 0; -EINVAL with a
- * correction. */
-int cfg_settle_serve(struct cfg *cfg, struct err *e) NZ_MUST_USE;
 /* cfg_place_name - name of an argument for messages: "SOURCE". */
 const char *cfg_place_name(enum cfg_place place);
 
@@ -152,6 +147,11 @@ extern const char *const cfg_ignored_options[];
 extern const size_t cfg_n_ignored_options;
 
 /* ---- parsing ---- */
+
+/* cfg_option_find - the option whose name has these len bytes; NULL: none. */
+const struct cfg_option *cfg_option_find(const char *name, size_t len);
+/* cfg_drop_mount_option - remove a mount option that was given. */
+void cfg_drop_mount_option(struct cfg *cfg, const char *name, size_t len);
 
 /* cfg_defaults - set every -o option to its default. Returns 0; -EINVAL never occurs with a valid
  * table; -ENOMEM. */
@@ -235,11 +235,10 @@ struct address;
  * precedence. Returns 0; -EINVAL: a file is malformed; -EACCES. */
 int cfg_rc(struct cfg *cfg, const struct address *a, struct err *e) NZ_MUST_USE;
 
-/* cfg_settle - set defaults that depend on other options, and check for conflicts. Call it after
- * all options. Returns 0; -EINVAL with a correction. */
+/* cfg_settle - set defaults that depend on other options, apply the effects of the command and of
+ * mount options, and check for conflicts. Call it after all options. Returns 0; -EINVAL with a
+ * correction. */
 int cfg_settle(struct cfg *cfg, struct err *e) NZ_MUST_USE;
-/* cfg_settle_all - the same, and apply the effects of the command and of mount options. */
-int cfg_settle_all(struct cfg *cfg, struct err *e) NZ_MUST_USE;
 
 /* cfg_put_size - append a size as a user would type it. */
 void cfg_put_size(uint64_t v, struct buf *out);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* options.c - parses -o options by the table (options_table.c): values, defaults, conflicts.
+/* options.c - parses -o options by the table (options_table.c), and prints them.
  *
  * The mount's own options are listed by name, so that a misspelt option is reported here, with a
  * suggestion, and not by libfuse after the source was opened. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/core/utf8.h"
 #include "base/observe/log.h"
 #include "base/core/str.h"
 #include "base/os/url.h"
@@ -15,30 +15,32 @@
 #include "mountcfg/options/option_table.h"
 
 #define KIB ((uint64_t)1 << 10)
-#define REMOTE_MIN ((uint64_t)1 << 20) /* least memory for fetched bytes */
 #define STRINGS_MAX 256                /* mount options, rules */
 
 #define FIELD(f) offsetof(struct cfg, f)
 
-static bool options_in_list(const char *name, size_t len, const char *const *list, size_t n)
+/* options_listed - the name of n bytes in a list: "max_read=" if it takes a value, "ro" if not;
+ * NULL: none. */
+static const char *options_listed(const char *name, size_t len, const char *const *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (strncmp(list[i], name, len) == 0 &&
 		    (list[i][len] == '\0' || list[i][len] == '='))
-			return true;
-	return false;
+			return list[i];
+	return NULL;
 }
 
-/* options_exact - true if n bytes are a name of the list that takes no value. */
-static bool options_exact(const char *name, size_t n, const char *const *list, size_t count)
+static const char *mount_option(const char *name, size_t len)
 {
-	for (size_t i = 0; i < count; i++)
-		if (strlen(list[i]) == n && memcmp(list[i], name, n) == 0)
-			return true;
-	return false;
+	return options_listed(name, len, cfg_mount_options, cfg_n_mount_options);
 }
 
-static const struct cfg_option *find_option(const char *name, size_t len)
+static const char *ignored_option(const char *name, size_t len)
+{
+	return options_listed(name, len, cfg_ignored_options, cfg_n_ignored_options);
+}
+
+const struct cfg_option *cfg_option_find(const char *name, size_t len)
 {
 	for (size_t i = 0; i < cfg_n_options; i++)
 		if (strncmp(cfg_options[i].name, name, len) == 0 &&
@@ -74,29 +76,36 @@ static int bad_word(const struct cfg_option *o, const char *value, struct err *e
 	near = value[strspn(value, "0123456789")] ? cfg_nearest(value, list, n) : NULL;
 	concat_words(o->words, &text);
 	if (near)
-		err_set(e, -EINVAL, "-o %s: unknown value '%s': use %s (did you mean %s=%s?)",
-			o->name, value, buf_ok(&text) ? (char *)text.data : near, o->name,
-			near);
-	else
-		err_set(e, -EINVAL, "-o %s: unknown value '%s': use %s", o->name, value,
-			buf_ok(&text) ? (char *)text.data : "another");
-	return -EINVAL;
+		return err_set(e, -EINVAL,
+			       "-o %s: unknown value '%s': use %s (did you mean %s=%s?)",
+			       o->name, value, buf_ok(&text) ? (char *)text.data : near,
+			       o->name, near);
+	return err_set(e, -EINVAL, "-o %s: unknown value '%s': use %s", o->name, value,
+		       buf_ok(&text) ? (char *)text.data : "another");
 }
 
 _Static_assert(sizeof(enum cfg_mode) == sizeof(int), "words are stored as int");
 
+/* find_word - the row of a word of n bytes; NULL: none. */
+static const struct cfg_word *find_word(const struct cfg_option *o, const char *value, size_t n)
+{
+	for (const struct cfg_word *w = o->words; w->text; w++)
+		if (str_is(w->text, value, n))
+			return w;
+	return NULL;
+}
+
 static int set_word(const struct cfg_option *o, const char *value, void *field, struct err *e)
 {
-	for (const struct cfg_word *w = o->words; w->text; w++) {
-		if (strcmp(w->text, value) != 0)
-			continue;
-		if (o->kind == OPT_BOOL)
-			*(bool *)field = w->value != 0;
-		else
-			memcpy(field, &w->value, sizeof(w->value)); /* an enumeration */
-		return 0;
-	}
-	return bad_word(o, value, e);
+	const struct cfg_word *w = find_word(o, value, strlen(value));
+
+	if (!w)
+		return bad_word(o, value, e);
+	if (o->kind == OPT_BOOL)
+		*(bool *)field = w->value != 0;
+	else
+		memcpy(field, &w->value, sizeof(w->value)); /* an enumeration */
+	return 0;
 }
 
 void cfg_put_size(uint64_t v, struct buf *out)
@@ -121,9 +130,9 @@ static int bad_size(const struct cfg_option *o, const char *value, struct err *e
 	buf_puts(&text, " to ");
 	cfg_put_size(o->max, &text);
 	buf_putc(&text, '\0');
-	err_set(e, -EINVAL, "-o %s: bad size '%s': use %s, in bytes or with K, M or G", o->name,
-		value, buf_ok(&text) ? (char *)text.data : "a number");
-	return -EINVAL;
+	return err_set(e, -EINVAL,
+		       "-o %s: bad size '%s': use %s, in bytes or with K, M or G", o->name,
+		       value, buf_ok(&text) ? (char *)text.data : "a number");
 }
 
 /* options_add_text - append a copy to a list of strings. opt: the option, for messages. */
@@ -133,14 +142,6 @@ static int options_add_text(struct cfg_strings *list, const char *opt, const cha
 	if (list->n >= STRINGS_MAX)
 		return err_set(e, -EINVAL, "-o %s: repeated too many times", opt);
 	return cfg_strings_add(list, text, e);
-}
-
-static bool options_is_word(const struct cfg_option *o, const char *value, size_t n)
-{
-	for (const struct cfg_word *w = o->words; w->text; w++)
-		if (strlen(w->text) == n && memcmp(w->text, value, n) == 0)
-			return true;
-	return false;
 }
 
 /* for_all - true for a rule "none" or "*,none". */
@@ -182,7 +183,7 @@ static int set_rule(struct cfg *cfg, const struct cfg_option *o, const char *val
 		cfg->rules.filter = CFG_FILTER_NONE;
 		return list->n ? options_add_text(list, o->name, value, e) : 0;
 	}
-	if (options_is_word(o, value, strlen(value)))
+	if (find_word(o, value, strlen(value)))
 		return set_word(o, value, &cfg->rules.filter, e);
 	return options_add_text(list, o->name, value, e);
 }
@@ -337,11 +338,8 @@ static bool no_value(const char *value)
 /* check_mount_value - check numbers in mount options, which libfuse would not check. */
 static int check_mount_value(const char *opt, size_t len, struct err *e)
 {
-	static const char *const with_value[] = {
-		"max_read=", "max_threads=", "max_idle_threads=", "fsname=",     "subtype=",
-		"context=",  "fscontext=",   "defcontext=",       "rootcontext="};
 	const char *value = opt[len] == '=' ? opt + len + 1 : NULL;
-	bool wants = options_in_list(opt, len, with_value, ARRAY_LEN(with_value));
+	bool wants = mount_option(opt, len)[len] == '=';
 	uint64_t v, min = strncmp(opt, "max_threads", len) == 0 ? 1 : 0;
 
 	if (wants && (!value || !*value))
@@ -357,8 +355,7 @@ static int check_mount_value(const char *opt, size_t len, struct err *e)
 	return 0;
 }
 
-/* drop_mount_option - remove earlier occurrences. */
-static void drop_mount_option(struct cfg *cfg, const char *name, size_t len)
+void cfg_drop_mount_option(struct cfg *cfg, const char *name, size_t len)
 {
 	size_t kept = 0;
 
@@ -379,22 +376,20 @@ static int set_mount_option(struct cfg *cfg, const char *opt, size_t len, struct
 	int rc;
 
 	if (strncmp(opt, "x-", 2) == 0 || strncmp(opt, "comment=", 8) == 0 ||
-	    (!opt[len] &&
-	     options_in_list(opt, len, cfg_ignored_options, cfg_n_ignored_options)))
+	    (!opt[len] && ignored_option(opt, len)))
 		return 0;
-	if (!options_in_list(opt, len, cfg_mount_options, cfg_n_mount_options))
+	if (!mount_option(opt, len))
 		return cfg_unknown("-o ", opt, NULL, 0, e);
 	rc = check_mount_value(opt, len, e);
 	if (rc < 0 || !cfg_from_take_mount(cfg, opt, len))
 		return rc;
 	if (!opt[len] || no_value(opt + len + 1))
 		return options_add_text(&cfg->fuse_opts, opt, opt, e);
-	drop_mount_option(cfg, opt, len);
+	cfg_drop_mount_option(cfg, opt, len);
 	if (strcmp(opt + len, "=no") == 0)
 		return 0;
 	name = strndup(opt, len);
-	return name ? options_add_text(&cfg->fuse_opts, name, name, e)
-		    : err_nomem(e);
+	return name ? options_add_text(&cfg->fuse_opts, name, name, e) : err_nomem(e);
 }
 
 /* set_known - set an option of the table. value: NULL: none given. */
@@ -427,7 +422,7 @@ static int set_known(struct cfg *cfg, const struct cfg_option *o, const char *va
 static int set_option(struct cfg *cfg, const char *opt, struct err *e)
 {
 	size_t len = strcspn(opt, "=");
-	const struct cfg_option *o = len ? find_option(opt, len) : NULL;
+	const struct cfg_option *o = len ? cfg_option_find(opt, len) : NULL;
 
 	if (!len)
 		return err_set(e, -EINVAL, "-o %s: option without a name: see nczarrfs help "
@@ -470,18 +465,17 @@ int cfg_set_long(struct cfg *cfg, const char *arg, const char *next, struct err 
 	const char *value = arg[n] ? arg + n + 1 : NULL;
 	auto_free char *name = long_name(arg), *opt = NULL;
 	const struct cfg_option *o;
-	bool known, wants, joined = value;
+	const char *mount;
+	bool wants, joined = value;
 	int rc;
 
 	if (!name)
 		return err_nomem(e);
-	o = find_option(name, strlen(name));
-	known = options_in_list(name, strlen(name), cfg_mount_options, cfg_n_mount_options);
-	if (!*name || (!o && !known))
+	o = cfg_option_find(name, strlen(name));
+	mount = mount_option(name, strlen(name));
+	if (!*name || (!o && !mount))
 		return 0;
-	wants = o ? o->kind != OPT_FLAG && o->kind != OPT_BARE
-		  : !options_exact(name, strlen(name), cfg_mount_options,
-				   cfg_n_mount_options);
+	wants = o ? o->kind != OPT_FLAG && o->kind != OPT_BARE : strchr(mount, '=') != NULL;
 	if (wants && !joined)
 		value = next;
 	if (wants && (!value || !*value))
@@ -549,16 +543,14 @@ static int in_home(const struct cfg_option *o, const char *value, const char *ho
 int cfg_set_key(struct cfg *cfg, const char *name, const char *value, const char *home,
 		struct err *e)
 {
-	const struct cfg_option *o = find_option(name, strlen(name));
+	const struct cfg_option *o = cfg_option_find(name, strlen(name));
+	const char *mount = strchr(name, '=') ? NULL : mount_option(name, strlen(name));
 	auto_free char *text = NULL;
-	bool flag;
+	bool flag = o ? o->kind == OPT_FLAG : mount && !strchr(mount, '=');
 	int rc;
 
 	if (o && o->field == FIELD(config.file))
 		return err_set(e, -EINVAL, "%s: allowed only on the command line", name);
-	flag = o ? o->kind == OPT_FLAG
-		 : options_exact(name, strlen(name), cfg_mount_options, cfg_n_mount_options) &&
-			       !strchr(name, '=');
 	if (flag && no_value(value))
 		return err_set(e, -EINVAL, "%s = %s: takes no value but yes or no: write %s = yes",
 			       name, value, name);
@@ -566,8 +558,7 @@ int cfg_set_key(struct cfg *cfg, const char *name, const char *value, const char
 		rc = in_home(o, value, home, &text, e);
 		return rc < 0 ? rc : set_known(cfg, o, text ? text : value, e);
 	}
-	if (strchr(name, '=') ||
-	    !options_in_list(name, strlen(name), cfg_mount_options, cfg_n_mount_options))
+	if (!mount)
 		return -ENOENT;
 	text = str_printf("%s=%s", name, value);
 	if (!text)
@@ -580,7 +571,7 @@ static const char *rule_value(const char *one, size_t n, const struct cfg_option
 {
 	const char *is = n ? memchr(one, '=', n) : NULL;
 
-	*ret = is ? find_option(one, (size_t)(is - one)) : NULL;
+	*ret = is ? cfg_option_find(one, (size_t)(is - one)) : NULL;
 	return *ret && ((*ret)->kind == OPT_RULE || (*ret)->kind == OPT_LIST) ? is + 1 : NULL;
 }
 
@@ -593,8 +584,7 @@ static bool is_length(const char *next, size_t n)
 	const char *value = is ? is + 1 : next;
 	const size_t n_value = n - (size_t)(value - next);
 
-	if (!len || !n_value || find_option(next, len) ||
-	    options_in_list(next, len, cfg_mount_options, cfg_n_mount_options) ||
+	if (!len || !n_value || cfg_option_find(next, len) || mount_option(next, len) ||
 	    strncmp(next, "x-", 2) == 0 || (len == 7 && memcmp(next, "comment", 7) == 0))
 		return false;
 	return strspn(value, "0123456789") >= n_value ||
@@ -606,7 +596,8 @@ static bool is_length(const char *next, size_t n)
 static bool is_option(const char *next)
 {
 	const size_t n = strcspn(next, ",\\");
-	const struct cfg_option *o = find_option(next, n);
+	const struct cfg_option *o = cfg_option_find(next, n);
+	const char *mount = mount_option(next, n);
 
 	if (memchr(next, '=', n))
 		return true;
@@ -614,8 +605,7 @@ static bool is_option(const char *next)
 		return false;
 	return n == 0 || (o && (o->kind == OPT_FLAG || o->kind == OPT_BARE)) ||
 	       strncmp(next, "x-", 2) == 0 ||
-	       options_exact(next, n, cfg_mount_options, cfg_n_mount_options) ||
-	       options_exact(next, n, cfg_ignored_options, cfg_n_ignored_options);
+	       (mount && !mount[n]) || ignored_option(next, n);
 }
 
 /* options_ends - true if the comma before `next` ends the n bytes of option at `one`. */
@@ -629,7 +619,7 @@ static bool options_ends(const char *one, size_t n, const char *next)
 	if ((o->field == FIELD(rules.chunks) || o->field == FIELD(rules.rechunk)) &&
 	    is_length(next, strcspn(next, ",\\")))
 		return false;
-	return (o->words && options_is_word(o, value, n - (size_t)(value - one))) ||
+	return (o->words && find_word(o, value, n - (size_t)(value - one))) ||
 	       is_option(next);
 }
 
@@ -665,219 +655,99 @@ int cfg_set_options(struct cfg *cfg, const char *list, struct err *e)
 
 bool cfg_said(const struct cfg *cfg, const char *name)
 {
-	const struct cfg_option *o = find_option(name, strlen(name));
+	const struct cfg_option *o = cfg_option_find(name, strlen(name));
 
 	return o && cfg->said >> (o - cfg_options) & 1;
 }
 
-/* options_asked - true if an option was given for this mount, not for all or many: only then a
- * conflict is an error. */
-static bool options_asked(const struct cfg *cfg, const char *name)
+/* ---- options as a user would type them ---- */
+
+static const void *at(const struct cfg *cfg, const struct cfg_option *o)
 {
-	return cfg_from_at(cfg, name) >= CFG_AT_NAMED;
+	return (const char *)cfg + o->field;
 }
 
-/* settle_ro - ro and rw cancel each other: the one with higher precedence applies; at equal
- * precedence they are in conflict. */
-static int settle_ro(struct cfg *cfg, struct err *e)
+static void put_word(const struct cfg_option *o, int v, struct buf *out)
 {
-	const int rw = cfg_from_at(cfg, "rw"), create = cfg_from_at(cfg, "create");
-	const int writes = rw > create || !cfg->write.create ? rw : create;
-	bool ro = false;
-
-	cfg->write.rw = cfg->write.rw || cfg->write.create;
-	for (size_t i = 0; i < cfg->fuse_opts.n; i++)
-		ro = ro || strcmp(cfg->fuse_opts.v[i], "ro") == 0;
-	if (!ro || !cfg->write.rw)
-		return 0;
-	if (cfg_from_at(cfg, "ro") == writes)
-		return err_set(e, -EINVAL, "-o ro: conflicts with %s: leave out one of them",
-			       cfg->write.create ? "create" : "rw");
-	if (cfg_from_at(cfg, "ro") > writes)
-		cfg->write.rw = cfg->write.create = false;
-	else
-		drop_mount_option(cfg, "ro", 2);
-	return 0;
-}
-
-/* settle_writing - check options that only writable mounts have. */
-static int settle_writing(struct cfg *cfg, struct err *e)
-{
-	static const char *const only_rw[] = {"new_files",  "chunks",       "consolidated",
-					      "stage_size", "commit_delay", "root"};
-	int rc = settle_ro(cfg, e), decided = cfg_from_at(cfg, "ro");
-
-	/* precedence of the decision against rw: options below it were meant for other mounts */
-	if (cfg_from_at(cfg, "rw") > decided)
-		decided = cfg_from_at(cfg, "rw");
-	for (size_t i = 0; i < ARRAY_LEN(only_rw) && rc == 0; i++)
-		if (!cfg->write.rw && cfg->command == CFG_MOUNT && options_asked(cfg, only_rw[i]) &&
-		    cfg_from_at(cfg, only_rw[i]) >= decided)
-			rc = err_set(e, -EINVAL, "-o %s: only with rw", only_rw[i]);
-	return rc;
-}
-
-/* settle_root - NAME of -o root is one name. */
-static int settle_root(const struct cfg *cfg, struct err *e)
-{
-	const char *s = cfg->write.root;
-
-	if (s && (!*s || strchr(s, '/') || strcmp(s, ".") == 0 || strcmp(s, "..") == 0 ||
-		  strlen(s) > 255 || !utf8_ok(s, strlen(s))))
-		return err_set(e, -EINVAL, "-o root: must be the name of a directory, such as "
-					   "model.zarr");
-	return 0;
-}
-
-/* settle_remote - set the cache's defaults, and check names that become parts of host names. */
-static int settle_remote(struct cfg *cfg, struct err *e)
-{
-	if (cfg->remote.region && !s3_region_ok(cfg->remote.region))
-		return err_set(e, -EINVAL,
-			       "-o region: not the name of a region, such as us-east-1");
-	if (!cfg->remote.cache_dir && cfg_said(cfg, "disk_cache_size") &&
-	    cfg_from_at(cfg, "disk_cache_size") >= CFG_AT_NAMED)
-		return err_set(e, -EINVAL, "-o disk_cache_size: only with cache_dir");
-	return 0;
-}
-
-/* settle_memory - set the sizes that are shares of memory=. */
-static void settle_memory(struct cfg *cfg)
-{
-	cfg->limits.meta_size = cfg->limits.memory / 2;
-	cfg->limits.index_size = cfg->limits.memory / 4;
-	cfg->limits.image_size = cfg->limits.memory / 8;
-	cfg->limits.write_size = cfg->limits.memory / 32;
-	if (!cfg_said(cfg, "cache_size"))
-		cfg->limits.cache_size = cfg->limits.memory / 32;
-	if (!cfg_said(cfg, "remote_cache_size"))
-		cfg->remote.cache_size =
-			cfg->limits.memory / 16 < REMOTE_MIN ? REMOTE_MIN : cfg->limits.memory / 16;
-	if (!cfg_said(cfg, "prefetch_size"))
-		cfg->remote.prefetch_size = cfg->limits.memory / 64;
-}
-
-/* settle_format - choose the version of Zarr, which several options imply: the option with the
- * highest precedence applies. */
-static int settle_format(struct cfg *cfg, struct err *e)
-{
-	const int format = cfg_from_at(cfg, "zarr_format"), mode = cfg_from_at(cfg, "mode");
-	const int shards = cfg->zarr.shard_size ? cfg_from_at(cfg, "shards") : CFG_AT_BUILTIN;
-	int three = shards > format ? shards : format;
-
-	if (cfg->zarr.shard_size && !cfg->zarr.zarr3 && shards == format)
-		return err_set(e, -EINVAL,
-			       "-o shards: Zarr v2 has no shards: leave out zarr_format=2");
-	if (cfg->zarr.shard_size && !cfg->zarr.zarr3 && shards < format)
-		cfg->zarr.shard_size = 0;
-	cfg->zarr.zarr3 = cfg->zarr.zarr3 || cfg->zarr.shard_size > 0;
-	if (cfg->zarr.zarr3 && cfg->zarr.mode == CFG_MODE_NCZARR) {
-		if (three == mode)
-			return err_set(e, -EINVAL,
-				       "-o mode=nczarr: only with zarr_format=2: use mode=zarr "
-				       "with Zarr v3");
-		if (three > mode)
-			cfg->zarr.mode = CFG_MODE_ZARR;
-		else
-			cfg->zarr.zarr3 = false, cfg->zarr.shard_size = 0;
+	for (const struct cfg_word *w = o->words; w->text; w++) {
+		if (w->value == v) {
+			buf_puts(out, w->text);
+			return;
+		}
 	}
-	if (!cfg->zarr.zarr3 && options_asked(cfg, "chunk_key_encoding"))
-		return err_set(e, -EINVAL, "-o chunk_key_encoding: only with zarr_format=3");
-	return 0;
 }
 
-/* settle_rechunk - chunks of other shapes are read-only: of rechunk and rw, the one with higher
- * precedence applies; at equal precedence they are in conflict. */
-static int settle_rechunk(struct cfg *cfg, struct err *e)
+static void put_rules(const struct cfg *cfg, const struct cfg_option *o, struct buf *out)
 {
-	const int rule = cfg_from_at(cfg, "rechunk"), rw = cfg_from_at(cfg, "rw");
-	const int create = cfg_from_at(cfg, "create"), writes = rw > create ? rw : create;
+	const struct cfg_strings *list = at(cfg, o);
+	const bool filter = list == &cfg->rules.filters;
 
-	if (cfg->rules.rechunk.n == 0 || !cfg->write.rw || cfg->command != CFG_MOUNT)
-		return 0;
-	if (rule == writes)
-		return err_set(e, -EINVAL,
-			       "-o rechunk: chunks of other shapes are read-only: leave out %s%s",
-			       cfg->write.create ? "create" : "rw",
-			       cfg->write.create
-				       ? ", and use chunks= for the chunks of new variables"
-				       : ", or rechunk");
-	if (rule > writes) {
-		cfg->write.rw = cfg->write.create = false;
-		return 0;
+	if (filter)
+		put_word(o, (int)cfg->rules.filter, out);
+	for (size_t i = 0; i < list->n; i++)
+		buf_printf(out, "%s%s", i || filter ? "," : "", list->v[i]);
+}
+
+/* print_put - append the value. Returns true if the option is in effect: a flag that is not set is
+ * not. */
+static bool print_put(const struct cfg *cfg, const struct cfg_option *o, struct buf *out)
+{
+	const char *text;
+
+	switch (o->kind) {
+	case OPT_WORD:
+		put_word(o, *(const int *)at(cfg, o), out);
+		return true;
+	case OPT_BOOL:
+		put_word(o, *(const bool *)at(cfg, o), out);
+		return true;
+	case OPT_SIZE:
+		cfg_put_size(*(const uint64_t *)at(cfg, o), out);
+		return true;
+	case OPT_BARE:
+		cfg_put_size(*(const uint64_t *)at(cfg, o), out);
+		return *(const uint64_t *)at(cfg, o) > 0;
+	case OPT_UINT:
+		buf_printf(out, "%" PRIu32, *(const uint32_t *)at(cfg, o));
+		return true;
+	case OPT_TEXT:
+		text = *(char *const *)at(cfg, o);
+		buf_puts(out, text ? text : "");
+		return text != NULL;
+	case OPT_FLAG:
+		return *(const bool *)at(cfg, o);
+	case OPT_RULE:
+	case OPT_LIST:
+		put_rules(cfg, o, out);
+		return out->len > 0;
 	}
-	cfg_strings_drop(&cfg->rules.rechunk);
-	return 0;
+	return false;
 }
 
-/* refuse_writes - reject rw and create of a mount with an option that cannot have them, and name
- * the place of both. */
-static int refuse_writes(const struct cfg *cfg, const char *why, const char *instead,
-			 struct err *e)
+void cfg_each(const struct cfg *cfg,
+	      void (*fn)(void *arg, const char *name, const char *value, bool said,
+			 bool is_path),
+	      void *arg)
 {
-	const char *writes = cfg->write.create ? "create" : "rw";
+	auto_buf value = buf_of((size_t)1 << 20);
 
-	if (!cfg->write.rw || cfg->command != CFG_MOUNT)
-		return 0;
-	if (cfg_from_at(cfg, writes) == CFG_AT_LINE)
-		return err_set(e, -EINVAL, "-o %s: leave out %s, or %s", why, writes, instead);
-	return err_set(e, -EINVAL, "-o %s: leave out %s of %s (-o %s=no), or %s", why, writes,
-		       cfg_where(cfg, writes), writes, instead);
-}
+	for (size_t i = 0; i < cfg_n_options; i++) {
+		const struct cfg_option *o = &cfg_options[i];
+		bool in_force;
 
-/* settle_concat - concatenated files are read-only. */
-static int settle_concat(const struct cfg *cfg, struct err *e)
-{
-	if (!cfg->concat.dim &&
-	    (options_asked(cfg, "concat_compat") || options_asked(cfg, "concat_index")))
-		return err_set(e, -EINVAL, "-o %s: only with concat=DIM",
-			       options_asked(cfg, "concat_compat") ? "concat_compat"
-								   : "concat_index");
-	if (cfg->concat.dim && !*cfg->concat.dim)
-		return err_set(e, -EINVAL,
-			       "-o concat: name the dimension along which the files are joined: "
-			       "concat=time");
-	return cfg->concat.dim ? refuse_writes(cfg, "concat: joined files are read-only",
-					   "mount one of the files", e)
-			   : 0;
-}
+		buf_clear(&value);
+		in_force = print_put(cfg, o, &value);
+		buf_putc(&value, '\0');
+		if (in_force && buf_ok(&value))
+			fn(arg, o->name, (const char *)value.data, cfg->said >> i & 1,
+			   o->kind == OPT_TEXT);
+	}
+	for (size_t i = 0; i < cfg->fuse_opts.n; i++) {
+		const char *eq = strchr(cfg->fuse_opts.v[i], '=');
+		char name[64];
 
-/* settle_classic - a virtual classic file is read-only, and has a version. */
-static int settle_classic(const struct cfg *cfg, struct err *e)
-{
-	if (cfg->view != CFG_VIEW_CLASSIC && cfg->classic_format &&
-	    options_asked(cfg, "classic_format"))
-		return err_set(e, -EINVAL, "-o classic_format: only with view=classic");
-	return cfg->view == CFG_VIEW_CLASSIC
-		       ? refuse_writes(cfg, "view=classic is read-only",
-				       "write through view=nc", e)
-		       : 0;
-}
-
-int cfg_settle(struct cfg *cfg, struct err *e)
-{
-	int rc = settle_writing(cfg, e);
-
-	if (rc == 0)
-		rc = settle_concat(cfg, e);
-	if (rc == 0)
-		rc = settle_classic(cfg, e);
-	if (rc == 0)
-		rc = settle_rechunk(cfg, e);
-	if (rc == 0)
-		rc = settle_root(cfg, e);
-	if (rc == 0)
-		rc = settle_remote(cfg, e);
-	settle_memory(cfg);
-	if (rc < 0)
-		return rc;
-	rc = settle_format(cfg, e);
-	if (rc < 0)
-		return rc;
-	if (!cfg_said(cfg, "dimension_separator"))
-		cfg->zarr.nested = cfg->zarr.zarr3 && !cfg->zarr.v2_keys;
-	/* only Python reads a zarr.json with a bare NaN, and attributes are in it */
-	if (!cfg_said(cfg, "json_nan"))
-		cfg->zarr.strict_json = cfg->zarr.zarr3;
-	return 0;
+		(void)snprintf(name, sizeof(name), "%.*s",
+			       eq ? (int)(eq - cfg->fuse_opts.v[i]) : 60, cfg->fuse_opts.v[i]);
+		fn(arg, name, eq ? eq + 1 : "", true, false);
+	}
 }

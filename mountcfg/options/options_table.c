@@ -8,6 +8,9 @@
 #define MIB ((uint64_t)1 << 20)
 #define GIB ((uint64_t)1 << 30)
 
+/* TWO - the words of a bool: false, true. */
+#define TWO(no, yes) (const struct cfg_word[]){{no, 0, false}, {yes, 1, false}, {NULL, 0, false}}
+
 static const struct cfg_word mode_words[] = {
 	{"zarr", CFG_MODE_ZARR, false},
 	{"nczarr", CFG_MODE_NCZARR, false},
@@ -34,20 +37,6 @@ static const struct cfg_word classic_words[] = {
 	{"auto", 0, false}, {"cdf1", 1, false}, {"cdf2", 2, false}, {"cdf5", 5, false},
 	{NULL, 0, false},
 };
-static const struct cfg_word bad_words[] = {
-	{"fail", 0, false}, {"skip", 1, false}, {NULL, 0, false}};
-static const struct cfg_word separator_words[] = {
-	{".", 0, false}, {"/", 1, false}, {NULL, 0, false}};
-static const struct cfg_word format_words[] = {
-	{"2", 0, false}, {"3", 1, false}, {NULL, 0, false}};
-static const struct cfg_word keys_words[] = {
-	{"default", 0, false}, {"v2", 1, false}, {NULL, 0, false}};
-static const struct cfg_word page_cache_words[] = {
-	{"auto", 0, false}, {"always", 1, false}, {NULL, 0, false}};
-static const struct cfg_word json_words[] = {
-	{"literal", 0, false}, {"string", 1, false}, {NULL, 0, false}};
-static const struct cfg_word new_words[] = {
-	{"convert", 0, false}, {"keep", 1, false}, {NULL, 0, false}};
 static const struct cfg_word show_words[] = {
 	{"both", CFG_FORMS_BOTH, false},
 	{"converted", CFG_FORMS_CONVERTED, false},
@@ -56,10 +45,6 @@ static const struct cfg_word show_words[] = {
 	{"netcdf", CFG_FORMS_NC, true},
 	{NULL, 0, false},
 };
-static const struct cfg_word others_words[] = {
-	{"override", 0, false}, {"equals", 1, false}, {NULL, 0, false}};
-static const struct cfg_word style_words[] = {
-	{"path", 0, false}, {"virtual", 1, false}, {NULL, 0, false}};
 static const struct cfg_word consolidated_words[] = {
 	{"auto", -1, false}, {"always", 1, false}, {"never", 0, false}, {NULL, 0, false}};
 
@@ -91,7 +76,7 @@ const struct cfg_option cfg_options[] = {
 	 "as they are; none: all are decoded; SPEC: "
 	 "[VARIABLE[&VARIABLE...],]FILTER[,N...][|FILTER...], as for nccopy -F: "
 	 "'v1&/g/v2,shuffle|deflate,5', '*,zstd', 'v3,none'. May be repeated"},
-	{"zarr_format", OPT_BOOL, "2", FIELD(zarr.zarr3), format_words, 0, 0, GROUP_COMMON,
+	{"zarr_format", OPT_BOOL, "2", FIELD(zarr.zarr3), TWO("2", "3"), 0, 0, GROUP_COMMON,
 	 "version of the Zarr stores that are shown or written"},
 	{"shards", OPT_BARE, "64M", FIELD(zarr.shard_size), NULL, 4 * KIB, 1024 * GIB, GROUP_COMMON,
 	 "Zarr v3 with several chunks of a variable in each file: about SIZE bytes of "
@@ -107,7 +92,7 @@ const struct cfg_option cfg_options[] = {
 	 "conventions of Zarr stores: zarr: for zarr-python, xarray and GDAL; nczarr: "
 	 "for netCDF-C (Zarr v2 only); noxarray: without dimension names "
 	 "(_ARRAY_DIMENSIONS, dimension_names)"},
-	{"unsupported", OPT_BOOL, "fail", FIELD(hide_bad), bad_words, 0, 0, GROUP_COMMON,
+	{"unsupported", OPT_BOOL, "fail", FIELD(hide_bad), TWO("fail", "skip"), 0, 0, GROUP_COMMON,
 	 "what to do about arrays that cannot be shown: fail: do not mount; skip: leave "
 	 "them out, with a note"},
 	{"endpoint", OPT_TEXT, "URL", FIELD(remote.endpoint), NULL, 0, 0, GROUP_REMOTE,
@@ -121,8 +106,8 @@ const struct cfg_option cfg_options[] = {
 	 "do not sign S3 requests: for public data"},
 	{"requester_pays", OPT_FLAG, NULL, FIELD(remote.requester_pays), NULL, 0, 0, GROUP_REMOTE,
 	 "you pay for requests to buckets whose owners require it"},
-	{"s3_addressing", OPT_BOOL, "path", FIELD(remote.virtual_hosts), style_words, 0, 0,
-	 GROUP_REMOTE,
+	{"s3_addressing", OPT_BOOL, "path", FIELD(remote.virtual_hosts),
+	 TWO("path", "virtual"), 0, 0, GROUP_REMOTE,
 	 "S3 requests go to ENDPOINT/BUCKET/KEY (path) or BUCKET.ENDPOINT/KEY (virtual)"},
 	{"ca_file", OPT_TEXT, "FILE", FIELD(remote.ca_file), NULL, 0, 0, GROUP_REMOTE,
 	 "certificates to trust, in addition to the system's"},
@@ -150,7 +135,8 @@ const struct cfg_option cfg_options[] = {
 	{"unlimited", OPT_LIST, NULL, FIELD(unlimited), NULL, 0, 0, GROUP_WRITING,
 	 "unlimited dimensions of a netCDF-4 file that is written, or that shows a Zarr "
 	 "store, which does not record them"},
-	{"new_files", OPT_BOOL, "convert", FIELD(write.new_as_is), new_words, 0, 0, GROUP_WRITING,
+	{"new_files", OPT_BOOL, "convert", FIELD(write.new_as_is),
+	 TWO("convert", "keep"), 0, 0, GROUP_WRITING,
 	 "what becomes of a new dataset in a mounted directory: convert: a dataset of "
 	 "the other format; keep: the file as it is written"},
 	{"consolidated", OPT_WORD, "auto", FIELD(zarr.consolidated), consolidated_words, 0, 0,
@@ -187,7 +173,8 @@ const struct cfg_option cfg_options[] = {
 	 "processors"},
 	{"open_datasets", OPT_UINT, "64", FIELD(limits.open_datasets), NULL, 1, 65536, GROUP_CACHE,
 	 "datasets of a directory, or files of concat, that are open at the same time"},
-	{"page_cache", OPT_BOOL, "auto", FIELD(page_cache), page_cache_words, 0, 0, GROUP_CACHE,
+	{"page_cache", OPT_BOOL, "auto", FIELD(page_cache),
+	 TWO("auto", "always"), 0, 0, GROUP_CACHE,
 	 "auto: with filter=none, files of 256K or more bypass the page cache, which "
 	 "makes the first read fastest; always: they use it, which makes later reads "
 	 "faster and allows mmap"},
@@ -214,15 +201,16 @@ const struct cfg_option cfg_options[] = {
 	 "[VARIABLE[&VARIABLE...],]bitgroom,N, granularbr,N or bitround,N: keep N "
 	 "significant digits (bitround: bits) of floats, as netCDF-C does when it "
 	 "writes. May be repeated"},
-	{"chunk_key_encoding", OPT_BOOL, "default", FIELD(zarr.v2_keys), keys_words, 0, 0,
+	{"chunk_key_encoding", OPT_BOOL, "default", FIELD(zarr.v2_keys), TWO("default", "v2"), 0, 0,
 	 GROUP_DETAILS, "chunk files of Zarr v3: v/c/0/0 (default), or v/0.0 as in Zarr v2"},
-	{"dimension_separator", OPT_BOOL, ".", FIELD(zarr.nested), separator_words, 0, 0,
+	{"dimension_separator", OPT_BOOL, ".", FIELD(zarr.nested), TWO(".", "/"), 0, 0,
 	 GROUP_DETAILS, "chunk files are v/0.0 (.) or v/0/0 (/, the default of Zarr v3)"},
-	{"json_nan", OPT_BOOL, "literal", FIELD(zarr.strict_json), json_words, 0, 0, GROUP_DETAILS,
+	{"json_nan", OPT_BOOL, "literal", FIELD(zarr.strict_json),
+	 TWO("literal", "string"), 0, 0, GROUP_DETAILS,
 	 "NaN and Infinity in attributes: literal: as Python writes them; string: as "
 	 "strings, in strict JSON, the default of Zarr v3"},
-	{"concat_compat", OPT_BOOL, "override", FIELD(concat.equal), others_words, 0, 0,
-	 GROUP_DETAILS,
+	{"concat_compat", OPT_BOOL, "override", FIELD(concat.equal),
+	 TWO("override", "equals"), 0, 0, GROUP_DETAILS,
 	 "with concat: variables without the dimension are taken from the first file "
 	 "(override), or must be equal in all files (equals)"},
 	{"inline", OPT_FLAG, NULL, FIELD(refs.inlined), NULL, 0, 0, GROUP_REFS,
