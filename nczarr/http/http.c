@@ -28,8 +28,7 @@ static void find_proxy(struct http_client *n)
 {
 	static const char *const names[] = {"https_proxy", "HTTPS_PROXY", "http_proxy",
 					    "all_proxy", "ALL_PROXY"};
-	const char *text = n->opts.proxy;
-	const char *colon;
+	const char *text = NULL, *colon;
 	uint32_t port = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(names) && (!text || !*text); i++)
@@ -134,7 +133,6 @@ void http_finish(struct http_transfer *r)
 
 	(void)pthread_mutex_lock(&n->lock);
 	n->counts.in_flight--;
-	n->counts.failed += r->a.rc < 0;
 	(void)pthread_mutex_unlock(&n->lock);
 	if (r->a.rc < 0 && r->a.rc != -ECANCELED && r->a.rc != -EINTR &&
 	    (r->a.status == 0 || r->a.status >= 500))

@@ -27,7 +27,6 @@ struct http_client_options {
 	bool private_redirects;  /* redirects may lead to private addresses, and to loopback */
 	const char *ca_file;     /* trusted certificates in addition to those of the system; NULL */
 	const char *netrc_file;  /* NULL: none */
-	const char *proxy;       /* NULL: from the environment */
 };
 
 /* http_client_new - opens no connection and starts no thread before the first request. opts is
@@ -94,10 +93,6 @@ struct http_request {
 	int body_fd;             /* if body is NULL and body_len is not 0: from here ... */
 	uint64_t body_off;       /* ... at this offset */
 	uint64_t max_body;       /* of the answer */
-	uint8_t *room;           /* NULL; or the destination of the body of a 206 or 200, of
-				  * max_body bytes, in place of `body`, which then has no data
-				  * except its len */
-	bool once;               /* no retry if it may have reached the server */
 	bool background;         /* of lower priority */
 	bool public_only;        /* the address is from a reference file: restricts redirects */
 	bool no_proxy, link_local; /* link_local: 169.254.0.0/16 is allowed (instance
@@ -126,9 +121,9 @@ int http_do(struct http_client *n, const struct http_request *w, struct http_res
 	    struct err *e) NZ_MUST_USE;
 void http_response_release(struct http_response *a);
 
-/* http_counts - counters, for tests and -o debug. */
+/* http_counts - counters. */
 struct http_counts {
-	uint64_t requests, tries, bytes, failed;
+	uint64_t requests;
 	uint32_t in_flight;
 };
 void http_get_counts(struct http_client *n, struct http_counts *ret);

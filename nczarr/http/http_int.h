@@ -72,7 +72,7 @@ struct http_transfer {
 	struct http_host *host;
 	int64_t since, until, due;    /* start, deadline (0: not started), next try */
 	enum address_class first_kind; /* of the address of the first answer */
-	bool first_known, signed_try;
+	bool first_known;
 
 	/* of one try */
 	CURL *easy;
@@ -83,7 +83,7 @@ struct http_transfer {
 	int64_t begun, last_byte;
 	enum http_fault fault;
 	bool sent, fresh, body_began, lengthy; /* lengthy: its end is marked */
-	uint64_t header_bytes, sent_bytes, skip, room_len;
+	uint64_t header_bytes, sent_bytes, skip;
 	uint32_t pause_ms;            /* Retry-After of the last answer */
 	uint32_t tries_here;          /* failed name look-ups */
 	struct http_response a;

@@ -25,7 +25,7 @@ void http_response_begin(struct http_transfer *r)
 	r->text[0] = '\0';
 	r->fault = FAULT_NONE;
 	r->sent = r->body_began = r->lengthy = false;
-	r->header_bytes = r->sent_bytes = r->skip = r->room_len = 0;
+	r->header_bytes = r->sent_bytes = r->skip = 0;
 	r->pause_ms = 0;
 }
 
@@ -220,7 +220,7 @@ static bool begin_body(struct http_transfer *r)
 	} else if (a->length != UINT64_MAX && a->length > w->max_body) {
 		return stop_with(r, FAULT_TOO_BIG);
 	}
-	if (!w->room && a->length != UINT64_MAX && a->length && !a->cut) {
+	if (a->length != UINT64_MAX && a->length && !a->cut) {
 		if (!buf_grow(&a->body, (size_t)u64_min(a->length, RESERVE_MAX)))
 			return stop_with(r, FAULT_MEMORY);
 		a->body.len = 0;
@@ -232,16 +232,7 @@ static bool begin_body(struct http_transfer *r)
 static bool response_put(struct http_transfer *r, const char *data, size_t n)
 {
 	struct http_response *a = &r->a;
-	const struct http_request *w = &r->want;
-	bool good = a->status == 200 || a->status == 206;
 
-	if (good && w->room) {
-		if (n > w->max_body - r->room_len)
-			return stop_with(r, FAULT_TOO_BIG);
-		memcpy(w->room + r->room_len, data, n);
-		r->room_len += n;
-		return true;
-	}
 	if (n > a->body.max - a->body.len) {
 		if (a->status < 300)
 			return stop_with(r, FAULT_TOO_BIG);
@@ -255,7 +246,7 @@ static bool response_put(struct http_transfer *r, const char *data, size_t n)
 /* put_cut - store only the wanted part of a whole file. */
 static bool put_cut(struct http_transfer *r, const char *data, size_t n)
 {
-	uint64_t have = r->want.room ? r->room_len : r->a.body.len;
+	uint64_t have = r->a.body.len;
 	uint64_t skip = u64_min(r->skip, n);
 
 	r->skip -= skip;
@@ -303,7 +294,7 @@ int http_on_seek(void *arg, curl_off_t off, int whence)
 {
 	struct http_transfer *r = arg;
 
-	if (whence != SEEK_SET || off < 0 || (uint64_t)off > r->want.body_len || r->want.once)
+	if (whence != SEEK_SET || off < 0 || (uint64_t)off > r->want.body_len)
 		return CURL_SEEKFUNC_FAIL;
 	r->sent_bytes = (uint64_t)off;
 	return CURL_SEEKFUNC_OK;

@@ -41,15 +41,14 @@ void http_fail(struct http_transfer *r, int rc, const char *fmt, ...)
 		err_set(&r->a.e, rc, "'%.200s': %s", http_shown(&r->at, &b), text);
 }
 
-/* retry_again - retry, unless the time, the number of tries, or the kind of request forbid it.
- * reached: the server may have carried out the request. r->a has the error. */
-static enum http_verdict retry_again(struct http_transfer *r, bool reached)
+/* retry_again - retry, unless the time or the number of tries forbid it. The server may have
+ * carried out the request: each may be repeated. r->a has the error. */
+static enum http_verdict retry_again(const struct http_transfer *r)
 {
-	if (r->a.tries >= r->net->opts.tries || (reached && r->want.once))
-		return HTTP_DONE;
-	if (clock_ns() + r->pause_ms * HTTP_MS >= r->until)
-		return HTTP_DONE;
-	return HTTP_AGAIN;
+	return r->a.tries < r->net->opts.tries &&
+			       clock_ns() + r->pause_ms * HTTP_MS < r->until
+		       ? HTTP_AGAIN
+		       : HTTP_DONE;
 }
 
 int64_t http_pause(struct http_transfer *r)
@@ -133,13 +132,13 @@ static enum http_verdict retry_refused(struct http_transfer *r)
 	if (!not_done && !http_code_is(a, "InternalError") && a->status != 408 &&
 	    (a->status < 500 || a->status > 504 || a->status == 501)) {
 		if (r->want.judge && r->want.judge(r->want.sign_arg, a))
-			return retry_again(r, false);
+			return retry_again(r);
 		return HTTP_DONE;
 	}
 	if (r->pause_ms && clock_ns() + r->pause_ms * HTTP_MS >= r->until)
 		http_fail(r, -EIO, "%s (HTTP %u): retry in %u seconds", x.why,
 			  (unsigned int)a->status, r->pause_ms / 1000);
-	return retry_again(r, !not_done);
+	return retry_again(r);
 }
 
 /* Answers. */
@@ -148,7 +147,7 @@ static enum http_verdict retry_refused(struct http_transfer *r)
 static const char *contradiction(const struct http_transfer *r)
 {
 	const struct http_response *a = &r->a;
-	uint64_t len = r->want.room ? r->room_len : a->body.len;
+	uint64_t len = a->body.len;
 
 	if (strcmp(r->want.method, "HEAD") == 0 || a->status == 204 || a->status == 304 ||
 	    r->fault == FAULT_ENOUGH)
@@ -183,14 +182,14 @@ static enum http_verdict accepted(struct http_transfer *r)
 	wrong = contradiction(r);
 	if (wrong) {
 		http_fail(r, -EIO, "%s", wrong);
-		return retry_again(r, true);
+		return retry_again(r);
 	}
 	a->rc = 0;
 	a->e = (struct err)ERR_INIT;
 	if (r->want.judge && r->want.judge(r->want.sign_arg, a)) {
 		http_fail(r, -EIO, "the server failed%s%s", a->error_code[0] ? ": " : "",
 			  a->error_code);
-		return retry_again(r, true);
+		return retry_again(r);
 	}
 	return HTTP_DONE;
 }
@@ -233,11 +232,11 @@ static enum http_verdict faulty(struct http_transfer *r)
 		return HTTP_DONE;
 	case FAULT_CONNECT:
 		http_fail(r, -ETIMEDOUT, "cannot connect within %u ms", o->connect_ms);
-		return retry_again(r, false);
+		return retry_again(r);
 	case FAULT_STALL:
 		r->fresh = true; /* the state of the connection is unknown */
 		http_fail(r, -ETIMEDOUT, "the server sent nothing for %u ms", o->stall_ms);
-		return retry_again(r, true);
+		return retry_again(r);
 	case FAULT_TOTAL:
 		http_fail(r, -ETIMEDOUT, "the response was not complete within %u ms",
 			  r->want.total_ms ? r->want.total_ms : o->total_ms);
@@ -258,7 +257,7 @@ static enum http_verdict retry_broken(struct http_transfer *r, CURLcode code)
 	case CURLE_COULDNT_RESOLVE_HOST:
 	case CURLE_COULDNT_RESOLVE_PROXY:
 		http_fail(r, -EIO, "%s: check the host name", text);
-		return ++r->tries_here < NAME_TRIES ? retry_again(r, false) : HTTP_DONE;
+		return ++r->tries_here < NAME_TRIES ? retry_again(r) : HTTP_DONE;
 	case CURLE_PEER_FAILED_VERIFICATION:
 		http_fail(r, -EIO,
 			  "%s: the certificate of the server cannot be verified (-o ca_file= "
@@ -282,14 +281,14 @@ static enum http_verdict retry_broken(struct http_transfer *r, CURLcode code)
 	case CURLE_OPERATION_TIMEDOUT:
 		http_fail(r, -ETIMEDOUT, "cannot connect within %u ms",
 			  r->net->opts.connect_ms);
-		return retry_again(r, r->sent);
+		return retry_again(r);
 	case CURLE_PARTIAL_FILE:
 	case CURLE_GOT_NOTHING:
 		http_fail(r, -EIO, "the server closed the connection too early: %s", text);
-		return retry_again(r, true);
+		return retry_again(r);
 	default:
 		http_fail(r, -EIO, "%s", text);
-		return retry_again(r, r->sent);
+		return retry_again(r);
 	}
 }
 
@@ -300,10 +299,7 @@ enum http_verdict http_verdict(struct http_transfer *r, CURLcode code)
 	(void)curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
 	if (r->fault == FAULT_ENOUGH || (code == CURLE_OK && r->fault == FAULT_NONE)) {
 		r->a.status = status > 0 ? (uint32_t)status : 0;
-		if (r->want.room && (r->a.status == 200 || r->a.status == 206))
-			r->a.body.len = (size_t)r->room_len;
-		else
-			take_code(&r->a);
+		take_code(&r->a);
 		return r->a.status >= 400 ? retry_refused(r) : accepted(r);
 	}
 	if (r->fault != FAULT_NONE)

@@ -158,9 +158,6 @@ static void fly(struct http_transfer *r)
 	if (!r->until)
 		r->until = r->begun +
 			   (r->want.total_ms ? r->want.total_ms : n->opts.total_ms) * HTTP_MS;
-	(void)pthread_mutex_lock(&n->lock);
-	n->counts.tries++;
-	(void)pthread_mutex_unlock(&n->lock);
 	list_append(&n->lists[HTTP_FLYING], &r->link);
 	n->n_flying++;
 	r->host->flying++;

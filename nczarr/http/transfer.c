@@ -176,12 +176,9 @@ static void set_connection(struct http_transfer *r)
 	SET(r, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
 	SET(r, CURLOPT_PIPEWAIT,
 	    strcmp(r->at.scheme, "https") == 0 && !r->host->http1 ? 1L : 0L);
-	/* libcurl itself retries on a reused connection. */
-	SET(r, CURLOPT_FRESH_CONNECT, r->fresh || r->want.once ? 1L : 0L);
+	SET(r, CURLOPT_FRESH_CONNECT, r->fresh ? 1L : 0L);
 	SET(r, CURLOPT_CONNECTTIMEOUT_MS, (long)o->connect_ms);
 	SET(r, CURLOPT_TCP_KEEPALIVE, 1L);
-	if (o->proxy)
-		SET(r, CURLOPT_PROXY, o->proxy);
 	if (r->want.no_proxy)
 		SET(r, CURLOPT_NOPROXY, "*");
 	if (o->insecure) {

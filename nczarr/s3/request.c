@@ -153,7 +153,6 @@ static struct http_request request_want_of(struct s3_request *c)
 		.max_body = c->max_body,
 		.part_off = c->part_off,
 		.part_len = c->part_len,
-		.once = c->once,
 		.background = c->background,
 		.sign = request_sign,
 		.judge = request_judge,

@@ -75,7 +75,7 @@ struct s3_request {
 	uint64_t max_body;           /* of the answer */
 	uint64_t part_off,
 		part_len; /* the range of the Range header, see http_request; 0: none */
-	bool background, once;
+	bool background;
 
 	/* its own; s3_request_release */
 	struct buf url;

@@ -287,11 +287,12 @@ static void test_proxy_port(void **state)
 
 	(void)state;
 	ns_begin(&s, to_own_port, s.url);
-	o.proxy = s.url;
+	(void)setenv("http_proxy", s.url, 1);
 	o.tries = 1;
 	(void)setenv("no_proxy", "localhost", 1);
 	assert_true(get(&o, &w, &a) < 0);
 	(void)unsetenv("no_proxy");
+	(void)unsetenv("http_proxy");
 	assert_says(&a, "leads to this machine or into a private network");
 	http_response_release(&a);
 	ns_end(&s);

@@ -33,27 +33,6 @@ static void test_hello(void **state)
 	ns_end(&s);
 }
 
-static void test_room(void **state)
-{
-	struct ns_server s;
-	uint8_t room[8] = {0};
-	struct http_request w = {.url = s.url, .room = room, .max_body = 5};
-	struct http_response a;
-
-	(void)state;
-	ns_begin(&s, hello, NULL);
-	assert_int_equal(get(&quick, &w, &a), 0);
-	assert_null(a.body.data);
-	assert_int_equal(a.body.len, 5);
-	assert_memory_equal(room, "hello\0\0", 8);
-	w.max_body = 4;
-	memset(room, 0, sizeof(room));
-	assert_int_equal(get(&quick, &w, &a), -EFBIG);
-	assert_int_equal(a.length, 5);
-	assert_int_equal(room[4], 0);
-	ns_end(&s);
-}
-
 /* Statuses: what they mean, and how often it is tried. */
 
 static bool status(void *arg, struct ns_call *c)
@@ -153,32 +132,7 @@ static void test_tried_again(void **state)
 	}
 }
 
-/* What must not be done twice is not tried again when it may have been done. */
-static void test_once(void **state)
-{
-	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(broken_first); i++) {
-		struct ns_server s;
-		struct http_request w = {.url = s.url, .method = "PUT", .once = true};
-		struct http_response a;
-		bool undone = strstr(broken_first[i], "RequestTimeout") != NULL;
-
-		w.body = "x";
-		w.body_len = 1;
-		ns_begin(&s, third, (void *)(uintptr_t)broken_first[i]);
-		if (undone)
-			assert_int_equal(get(&quick, &w, &a), 0);
-		else
-			assert_true(get(&quick, &w, &a) < 0);
-		assert_int_equal(a.tries, undone ? 3 : 1);
-		assert_int_equal(atomic_load(&s.requests), undone ? 3 : 1);
-		http_response_release(&a);
-		ns_end(&s);
-	}
-}
-
-/* A connection that was kept dies with the next request: libcurl's own second try is not for what
- * must be done once. */
+/* A connection that was kept dies with the next request: libcurl itself tries again. */
 static bool drops_second(void *arg, struct ns_call *c)
 {
 	(void)arg;
@@ -191,27 +145,21 @@ static bool drops_second(void *arg, struct ns_call *c)
 
 static void test_kept_connection(void **state)
 {
-	(void)state;
-	for (int once = 0; once < 2; once++) {
-		struct ns_server s;
-		struct http_request w = {.url = s.url,
-					 .method = "PUT",
-					 .max_body = 100,
-					 .body = "x",
-					 .body_len = 1};
-		struct http_response a;
-		struct http_client *n = http_of(&quick);
+	struct ns_server s;
+	struct http_request w = {
+		.url = s.url, .method = "PUT", .max_body = 100, .body = "x", .body_len = 1};
+	struct http_response a;
+	struct http_client *n = http_of(&quick);
 
-		w.once = once;
-		ns_begin(&s, drops_second, NULL);
-		assert_int_equal(http_do(n, &w, &a, NULL), 0);
-		http_response_release(&a);
-		assert_int_equal(http_do(n, &w, &a, NULL), once ? -EIO : 0);
-		http_response_release(&a);
-		assert_int_equal(atomic_load(&s.requests), once ? 2 : 3);
-		http_client_free(n);
-		ns_end(&s);
-	}
+	(void)state;
+	ns_begin(&s, drops_second, NULL);
+	assert_int_equal(http_do(n, &w, &a, NULL), 0);
+	http_response_release(&a);
+	assert_int_equal(http_do(n, &w, &a, NULL), 0);
+	http_response_release(&a);
+	assert_int_equal(atomic_load(&s.requests), 3);
+	http_client_free(n);
+	ns_end(&s);
 }
 
 static void test_no_server(void **state)
@@ -226,9 +174,6 @@ static void test_no_server(void **state)
 	assert_int_equal(get(&quick, &w, &a), -EIO);
 	assert_int_equal(a.tries, 3);
 	assert_says(&a, "3 attempts");
-	w.once = true; /* it was never reached */
-	assert_int_equal(get(&quick, &w, &a), -EIO);
-	assert_int_equal(a.tries, 3);
 	w.url = "http://no-such-host.invalid/x?sig=SECRET";
 	assert_int_equal(get(&quick, &w, &a), -EIO);
 	assert_says(&a, "no-such-host.invalid");
@@ -668,10 +613,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_hello),
-		cmocka_unit_test(test_room),
 		cmocka_unit_test(test_statuses),
 		cmocka_unit_test(test_tried_again),
-		cmocka_unit_test(test_once),
 		cmocka_unit_test(test_kept_connection),
 		cmocka_unit_test(test_no_server),
 		cmocka_unit_test(test_endless),
