@@ -97,8 +97,7 @@ static int http_api_find_array(const struct dataset *ds, const char *raw, uint32
 	for (const char *name = NULL; rc == 0 && (name = http_path_next(&p, name));)
 		buf_printf(&want, "/%s", name);
 	buf_putc(&want, '\0');
-	if (rc == 0)
-		rc = -ENOENT;
+	rc = rc ? rc : -ENOENT;
 	for (uint32_t i = 0; rc == -ENOENT && i < ds->n_arrays && buf_ok(&want); i++) {
 		const char *text = ds_array_path_text(ds, i, &path);
 

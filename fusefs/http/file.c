@@ -309,8 +309,7 @@ int serve_data(struct ask *a, struct err *e)
 	struct http_path p;
 	int rc = http_path_parse(a->rest, &p, e);
 
-	if (rc == 0)
-		rc = epoch_acquire(a->s->fs.live, EPOCHS_ROOT, &ep, e);
+	rc = rc ? rc : epoch_acquire(a->s->fs.live, EPOCHS_ROOT, &ep, e);
 	if (rc == 0) {
 		*e = (struct err)ERR_INIT;
 		rc = in_epoch(a, ep, &p, e);

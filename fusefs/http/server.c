@@ -17,7 +17,6 @@
 
 #include "base/observe/log.h"
 #include "base/process/sandbox.h"
-#include "base/core/str.h"
 #include "base/observe/print.h"
 #include "fusefs/app/remote.h"
 #include "fusefs/http/http_int.h"
@@ -57,19 +56,18 @@ static bool is_loopback(const struct http_server_place *p)
 	return ntohl(p->at.v4.sin_addr.s_addr) >> 24 == 127;
 }
 
-static int parse_place(const char *text, struct http_server_place *ret, struct err *e)
+/* parse_place - cfg_parse has checked the address. */
+static void parse_place(const char *text, struct http_server_place *ret)
 {
-	if (!text || strcmp(text, "localhost") == 0)
+	if (strcmp(text, "localhost") == 0)
 		text = "127.0.0.1";
 	*ret = (struct http_server_place){.at.v4 = {.sin_family = AF_INET},
 					  .len = sizeof(ret->at.v4)};
 	if (inet_pton(AF_INET, text, &ret->at.v4.sin_addr) == 1)
-		return 0;
+		return;
 	*ret = (struct http_server_place){.at.v6 = {.sin6_family = AF_INET6},
 					  .len = sizeof(ret->at.v6)};
-	if (inet_pton(AF_INET6, text, &ret->at.v6.sin6_addr) == 1)
-		return 0;
-	return err_set(e, -EINVAL, "--bind '%s': not an address", text);
+	(void)inet_pton(AF_INET6, text, &ret->at.v6.sin6_addr);
 }
 
 /* The port is at the same place in both. */
@@ -117,12 +115,10 @@ static int start_listening(struct serve *s, struct err *e)
 	const char *host = cfg->serve.bind ? cfg->serve.bind : "127.0.0.1";
 	uint64_t port = PORT;
 	struct http_server_place p;
-	int rc = parse_place(cfg->serve.bind, &p, e);
 
-	if (rc < 0)
-		return rc;
-	if (text && str_u64(text, strlen(text), 65535, &port) < 0)
-		return err_set(e, -EINVAL, "-p '%s': not a port", text);
+	parse_place(host, &p);
+	if (text)
+		port = strtoul(text, NULL, 10); /* cfg_parse has checked it */
 	for (int i = 0; i < (text ? 1 : PORTS); i++) {
 		p.at.v4.sin_port = htons((uint16_t)(port + (uint64_t)i));
 		s->fd = listen_at(&p);
@@ -200,8 +196,7 @@ static int http_server_prepare(struct serve *s, struct err *e)
 		return err_sys(e, rc, "block signals");
 	(void)signal(SIGPIPE, SIG_IGN); /* a valid signal: cannot fail */
 	rc = start_listening(s, e);
-	if (rc == 0)
-		rc = start_daemon(s, e);
+	rc = rc ? rc : start_daemon(s, e);
 	if (rc == 0 && !s->fs.follows)
 		rc = epochs_watch(s->fs.live, http_server_forget_names, s, e);
 	return rc;

@@ -103,29 +103,26 @@ static int file_path(const char *text, struct address *a, struct err *e)
 	return address_set_path(path, a, e);
 }
 
-static void set_modes(const struct fragment *f, struct address *a)
+static void set_modes(unsigned mode, struct address *a)
 {
-	a->mode_zarr = (f->mode & MODE_ZARR) != 0;
-	a->mode_nczarr = (f->mode & MODE_NCZARR) != 0;
-	a->mode_noxarray = (f->mode & MODE_NOXARRAY) != 0;
+	a->mode_zarr = (mode & MODE_ZARR) != 0;
+	a->mode_nczarr = (mode & MODE_NCZARR) != 0;
+	a->mode_noxarray = (mode & MODE_NOXARRAY) != 0;
 }
 
 static int parse_file(const char *text, struct address *a, struct err *e)
 {
 	const char *hash = strchr(text, '#');
-	struct fragment f;
-	int rc = fragment_parse(hash ? hash + 1 : NULL, &f, e);
+	unsigned mode;
+	int rc = fragment_parse(hash ? hash + 1 : NULL, a, &mode, e);
 
 	if (rc < 0)
 		return rc;
-	if (f.mode & (MODE_S3 | MODE_GS3 | MODE_BYTES))
-		rc = err_set(e, -EINVAL,
-			     "a file:// URL is a local path: leave out s3, gs3 and bytes");
-	else
-		rc = file_path(text, a, e);
-	set_modes(&f, a);
-	fragment_release(&f);
-	return rc;
+	if (mode & (MODE_S3 | MODE_GS3 | MODE_BYTES))
+		return err_set(e, -EINVAL,
+			       "a file:// URL is a local path: leave out s3, gs3 and bytes");
+	set_modes(mode, a);
+	return file_path(text, a, e);
 }
 
 /* ---- remote addresses ---- */
@@ -219,23 +216,21 @@ static bool is_s3(const struct url *u, unsigned mode)
 	       (!u->query && !u->user && s3_host(u->host) != ADDRESS_HTTP);
 }
 
-static int parse_http(const struct url *u, const struct fragment *f, struct address *a,
-		      struct err *e)
+static int parse_http(const struct url *u, unsigned mode, struct address *a, struct err *e)
 {
 	int rc;
 
-	if (f->mode & MODE_FILE && !(f->mode & MODE_BYTES))
+	if (mode & MODE_FILE && !(mode & MODE_BYTES))
 		return err_set(e, -EINVAL, "mode=file is for local paths: leave it out");
-	if (!is_s3(u, f->mode)) {
+	if (!is_s3(u, mode)) {
 		a->kind = ADDRESS_HTTP;
 		rc = set_http(u, a, e);
 		return rc < 0 ? rc : address_set_name(u->path, u->host, a, e);
 	}
-	a->kind = f->mode & MODE_GS3 || s3_host(u->host) == ADDRESS_GS3 ? ADDRESS_GS3
+	a->kind = mode & MODE_GS3 || s3_host(u->host) == ADDRESS_GS3 ? ADDRESS_GS3
 									: ADDRESS_S3;
 	rc = no_secrets(u, e);
-	if (rc == 0)
-		rc = s3_from_url(u, a, e);
+	rc = rc ? rc : s3_from_url(u, a, e);
 	return rc < 0 ? rc : address_set_name(a->key, a->bucket, a, e);
 }
 
@@ -284,28 +279,24 @@ static int other_scheme(const char *scheme, struct err *e)
 static int parse_remote(const char *text, const struct url *u, struct address *a, struct err *e)
 {
 	const char *authority = strstr(text, "://") + 3;
-	struct fragment f;
-	int rc = fragment_parse(u->fragment, &f, e);
+	unsigned mode;
+	int rc = fragment_parse(u->fragment, a, &mode, e);
 
 	if (rc < 0)
 		return rc;
-	a->profile = f.profile && *f.profile ? steal(&f.profile) : NULL;
-	a->region = f.region && *f.region ? steal(&f.region) : NULL;
-	set_modes(&f, a);
+	set_modes(mode, a);
 	if (strcmp(u->scheme, "http") == 0 || strcmp(u->scheme, "https") == 0)
-		rc = parse_http(u, &f, a, e);
+		rc = parse_http(u, mode, a, e);
 	else if (strcmp(u->scheme, "s3") == 0 || strcmp(u->scheme, "gs3") == 0 ||
 		 strcmp(u->scheme, "gs") == 0)
 		rc = parse_s3(u, authority, strcspn(authority, "/?#"), a, e);
 	else
 		rc = other_scheme(u->scheme, e);
+	rc = rc ? rc : set_shown(u, a, e);
 	if (rc == 0)
-		rc = set_shown(u, a, e);
-	if (rc == 0)
-		a->what = address_what_of(f.mode, u->path, a->name);
+		a->what = address_what_of(mode, u->path, a->name);
 	if (rc == 0 && a->what == ADDRESS_FILE && a->kind != ADDRESS_HTTP && !*a->key)
 		rc = err_set(e, -EINVAL, "a bucket is not a file: name an object in it");
-	fragment_release(&f);
 	return rc;
 }
 

@@ -22,16 +22,10 @@ enum {
 	MODE_OTHER = 1 << 11,  /* dap2, dap4, udf0 ...: rejected */
 };
 
-/* fragment - the parsed part after '#'. */
-struct fragment {
-	unsigned mode;
-	char *profile, *region; /* owned; may be NULL */
-};
-
-/* fragment_parse - text may be NULL. Adds implied modes. Returns 0 with *ret filled
- * (fragment_release); -EINVAL; -EOPNOTSUPP. */
-int fragment_parse(const char *text, struct fragment *ret, struct err *e) NZ_MUST_USE;
-void fragment_release(struct fragment *f);
+/* fragment_parse - the part after '#'; text may be NULL. *ret_mode: its modes, with those that they
+ * imply. a: gets profile and region. Returns 0; -EINVAL; -EOPNOTSUPP. */
+int fragment_parse(const char *text, struct address *a, unsigned *ret_mode,
+		   struct err *e) NZ_MUST_USE;
 
 /* address_decode - decode n bytes of an address to a new string. */
 int address_decode(const char *text, size_t n, char **ret, struct err *e) NZ_MUST_USE;

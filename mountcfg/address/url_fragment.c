@@ -47,7 +47,7 @@ static int unknown_mode(const char *text, size_t n, struct err *e)
 		       (int)n, text);
 }
 
-static int add_mode(struct fragment *f, const char *text, size_t n, struct err *e)
+static int add_mode(unsigned *mode, const char *text, size_t n, struct err *e)
 {
 	if (n == 4 && strncasecmp(text, "udf", 3) == 0 && text[3] >= '0' && text[3] <= '9')
 		return err_set(
@@ -63,13 +63,13 @@ static int add_mode(struct fragment *f, const char *text, size_t n, struct err *
 				"mode=%.*s: OPeNDAP is a protocol that nczarrfs does not "
 				"speak: ask the server for the file itself",
 				(int)n, text);
-		f->mode |= modes[i].mode;
+		*mode |= modes[i].mode;
 		return 0;
 	}
 	return unknown_mode(text, n, e);
 }
 
-static int add_modes(struct fragment *f, const char *text, size_t n, struct err *e)
+static int add_modes(unsigned *mode, const char *text, size_t n, struct err *e)
 {
 	const char *end = text + n;
 	int rc = 0;
@@ -79,16 +79,17 @@ static int add_modes(struct fragment *f, const char *text, size_t n, struct err 
 
 		len = (size_t)((comma ? comma : end) - text);
 		if (len)
-			rc = add_mode(f, text, len, e);
+			rc = add_mode(mode, text, len, e);
 	}
 	return rc;
 }
 
-/* url_fragment_keep - store the decoded value of a key; a later one replaces an earlier one. */
+/* url_fragment_keep - store the decoded value of a key; a later one, also an empty one, replaces an
+ * earlier one. */
 static int url_fragment_keep(char **field, const char *value, size_t n, struct err *e)
 {
 	free(steal(field));
-	return address_decode(value, n, field, e);
+	return n ? address_decode(value, n, field, e) : 0;
 }
 
 static bool bare_mode(const char *text, size_t n)
@@ -101,7 +102,8 @@ static bool bare_mode(const char *text, size_t n)
 
 /* url_fragment_add_key - "key=value" or "key". netCDF-C's keys that have no effect here (log, show,
  * fetch ...) and unknown ones are ignored, unless they resemble one that has an effect. */
-static int url_fragment_add_key(struct fragment *f, const char *text, size_t n, struct err *e)
+static int url_fragment_add_key(struct address *a, unsigned *mode, const char *text, size_t n,
+				struct err *e)
 {
 	static const char *const keys[] = {"mode", "aws.profile", "aws.region"};
 	const char *eq = memchr(text, '=', n), *near, *value = eq ? eq + 1 : text;
@@ -109,13 +111,13 @@ static int url_fragment_add_key(struct fragment *f, const char *text, size_t n, 
 	auto_free char *key = NULL;
 
 	if (str_is_nocase("mode", text, len))
-		return add_modes(f, value, n_value, e);
+		return add_modes(mode, value, n_value, e);
 	if (str_is_nocase("aws.profile", text, len))
-		return url_fragment_keep(&f->profile, value, n_value, e);
+		return url_fragment_keep(&a->profile, value, n_value, e);
 	if (str_is_nocase("aws.region", text, len))
-		return url_fragment_keep(&f->region, value, n_value, e);
+		return url_fragment_keep(&a->region, value, n_value, e);
 	if (bare_mode(text, len))
-		return add_mode(f, text, len, e);
+		return add_mode(mode, text, len, e);
 	key = strndup(text, len);
 	near = key && eq && len < 16 ? cfg_nearest(key, keys, ARRAY_LEN(keys)) : NULL;
 	if (near)
@@ -124,42 +126,33 @@ static int url_fragment_add_key(struct fragment *f, const char *text, size_t n, 
 }
 
 /* url_fragment_infer - add the modes that others imply. */
-static void url_fragment_infer(struct fragment *f)
+static unsigned url_fragment_infer(unsigned mode)
 {
-	if (f->mode & MODE_NOXARRAY)
-		f->mode = (f->mode & ~(unsigned)MODE_XARRAY) | MODE_NCZARR | MODE_ZARR;
-	if (f->mode & MODE_XARRAY)
-		f->mode |= MODE_ZARR;
-	if (f->mode & MODE_ZARR)
-		f->mode |= MODE_NCZARR;
-	if (f->mode & MODE_BYTES)
-		f->mode &= ~(unsigned)(MODE_NCZARR | MODE_ZARR);
+	if (mode & MODE_NOXARRAY)
+		mode = (mode & ~(unsigned)MODE_XARRAY) | MODE_NCZARR | MODE_ZARR;
+	if (mode & MODE_XARRAY)
+		mode |= MODE_ZARR;
+	if (mode & MODE_ZARR)
+		mode |= MODE_NCZARR;
+	if (mode & MODE_BYTES)
+		mode &= ~(unsigned)(MODE_NCZARR | MODE_ZARR);
+	return mode;
 }
 
-int fragment_parse(const char *text, struct fragment *ret, struct err *e)
+int fragment_parse(const char *text, struct address *a, unsigned *ret_mode, struct err *e)
 {
-	struct fragment f = {0};
+	unsigned mode = 0;
 	int rc = 0;
 
 	while (text && *text && rc == 0) {
 		size_t n = strcspn(text, "&;");
 
-		rc = url_fragment_add_key(&f, text, n, e);
+		rc = url_fragment_add_key(a, &mode, text, n, e);
 		text += n + (text[n] != '\0');
 	}
-	if (rc == 0 && f.region && *f.region && !s3_region_ok(f.region))
+	if (rc == 0 && a->region && !s3_region_ok(a->region))
 		rc = err_set(e, -EINVAL,
 			     "aws.region: not the name of a region, such as us-east-1");
-	url_fragment_infer(&f);
-	if (rc < 0)
-		fragment_release(&f);
-	*ret = f;
+	*ret_mode = url_fragment_infer(mode);
 	return rc;
-}
-
-void fragment_release(struct fragment *f)
-{
-	free(f->profile);
-	free(f->region);
-	*f = (struct fragment){0};
 }

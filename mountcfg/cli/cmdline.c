@@ -618,8 +618,7 @@ static int walk_arguments(struct cfg *cfg, struct cmdline_walk *w, struct err *e
 		rc = arg[1] == '-' ? long_flag(cfg, w, e) : short_flags(cfg, w, e);
 		if (cfg->command == CFG_HELP || cfg->command == CFG_VERSION)
 			return rc;
-		if (rc == 0)
-			rc = cmdline_pass(cfg, w, first, e);
+		rc = rc ? rc : cmdline_pass(cfg, w, first, e);
 	}
 	return rc;
 }
@@ -718,8 +717,7 @@ static int take_named(struct cfg *cfg, struct cmdline_walk *w, struct err *e)
 	cfg->command = CFG_MOUNT;
 	w->n_places = 2;
 	rc = conf_place(w->named, "source", &w->own[0], e);
-	if (rc == 0)
-		rc = conf_place(w->named, "target", &w->own[1], e);
+	rc = rc ? rc : conf_place(w->named, "target", &w->own[1], e);
 	w->places[0] = w->own[0];
 	w->places[1] = w->own[1];
 	return rc;

@@ -164,8 +164,7 @@ static int check_file(const struct conf_file *f, struct err *e)
 		struct cfg scratch = {.command = CFG_MOUNT};
 
 		rc = check_section(s, e);
-		if (rc == 0)
-			rc = cfg_from_new(&scratch, e);
+		rc = rc ? rc : cfg_from_new(&scratch, e);
 		if (rc == 0)
 			cfg_from_set(&scratch, CFG_AT_NAMED, f->path);
 		for (size_t k = 0; k < s->n_keys && rc == 0; k++)
@@ -212,8 +211,7 @@ int conf_open(const struct cfg_files *files, struct cfg *cfg, struct conf **ret,
 		rc = config_add_file(c, cfg->config.file, CONF_NAMED, cfg, e);
 	} else if (!cfg->config.none) {
 		rc = config_add_file(c, files->user, CONF_USER, cfg, e);
-		if (rc == 0)
-			rc = config_add_file(c, files->system, CONF_SYSTEM, cfg, e);
+		rc = rc ? rc : config_add_file(c, files->system, CONF_SYSTEM, cfg, e);
 	}
 	if (rc < 0) {
 		conf_free(c);
@@ -442,8 +440,7 @@ static int add_mount(const struct conf_section *s, struct cfg *cfg, struct err *
 	m = &grown[cfg->config.n_mounts++];
 	*m = (struct cfg_mount){.automatic = !is_auto || strcmp(is_auto, "yes") == 0};
 	rc = conf_place(s, "source", &source, e);
-	if (rc == 0)
-		rc = conf_place(s, "target", &m->target, e);
+	rc = rc ? rc : conf_place(s, "target", &m->target, e);
 	if (rc < 0)
 		return rc;
 	m->name = strdup(s->name);

@@ -257,10 +257,8 @@ int conf_file_read(const char *path, enum conf_whose whose, struct conf_file *re
 	if (!ret->path)
 		return err_nomem(e);
 	rc = slurp(fd, path, &st, &text, &n, e);
-	if (rc == 0)
-		rc = config_ini_parse(ret, text, e);
-	if (rc == 0)
-		rc = check_readers(ret, &st, e);
+	rc = rc ? rc : config_ini_parse(ret, text, e);
+	rc = rc ? rc : check_readers(ret, &st, e);
 	if (text)
 		explicit_bzero(text, n);
 	free(text);

@@ -157,8 +157,7 @@ static int read_file(const char *path, const char *profile, bool config,
 
 	if (rc == 0 && memchr(text, '\0', n))
 		rc = err_set(&why, -EINVAL, "'%s' contains a NUL byte", path);
-	if (rc == 0)
-		rc = parse(&r, text, &why);
+	rc = rc ? rc : parse(&r, text, &why);
 	if (text)
 		explicit_bzero(text, n);
 	free(text);

@@ -152,8 +152,7 @@ int aws_from_container(struct http_client *net, struct aws_keys **ret, struct er
 	if (rc < 0 || !url)
 		return rc;
 	rc = container_header(&header, e);
-	if (rc == 0)
-		rc = metadata_service_ask(net, "GET", url, header, CONTAINER_MS, &a, e);
+	rc = rc ? rc : metadata_service_ask(net, "GET", url, header, CONTAINER_MS, &a, e);
 	if (rc == 0)
 		rc = metadata_service_from_json((const char *)a.body.data,
 						"the container credentials service", ret, e);

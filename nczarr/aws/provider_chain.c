@@ -283,8 +283,7 @@ int aws_resolve(const struct aws_options *o, struct aws_resolved *ret, struct er
 	if (rc < 0)
 		return rc;
 	rc = chain_places(&l, &p, e);
-	if (rc == 0)
-		rc = chain_look(&l, &p, e);
+	rc = rc ? rc : chain_look(&l, &p, e);
 	aws_profile_release(&p);
 	if (rc < 0)
 		aws_resolved_release(ret);

@@ -60,8 +60,7 @@ static int sigv4_collect(const struct s3_signing *in, const char *date, struct l
 {
 	int rc = add_line(l, "host", 4, in->host, e);
 
-	if (rc == 0)
-		rc = add_line(l, "x-amz-date", 10, date, e);
+	rc = rc ? rc : add_line(l, "x-amz-date", 10, date, e);
 	if (rc == 0 && in->say_payload)
 		rc = add_line(l, "x-amz-content-sha256", 20, in->payload, e);
 	if (rc == 0 && in->token)
@@ -223,8 +222,7 @@ int s3_canonical(const struct s3_signing *in, struct buf *out, struct err *e)
 	char date[17];
 	int rc = format_date(in->now, date, e);
 
-	if (rc == 0)
-		rc = sigv4_collect(in, date, &l, e);
+	rc = rc ? rc : sigv4_collect(in, date, &l, e);
 	return rc == 0 ? sigv4_canonical(in, &l, out, e) : rc;
 }
 
@@ -289,8 +287,7 @@ int s3_digest(const void *data, int fd, uint64_t off, uint64_t len, char ret[S3_
 	}
 	if (!sha || EVP_DigestInit_ex(sha, EVP_sha256(), NULL) != 1)
 		rc = crypto_failed(e);
-	if (rc == 0)
-		rc = sigv4_feed(sha, md5, data, fd, off, len, e);
+	rc = rc ? rc : sigv4_feed(sha, md5, data, fd, off, len, e);
 	if (rc == 0 && EVP_DigestFinal_ex(sha, md, NULL) != 1)
 		rc = crypto_failed(e);
 	if (rc == 0)
@@ -364,8 +361,7 @@ static int put_signature(const struct s3_signing *in, const struct lines *l, con
 		return err_set(e, -EINVAL, "the name of the region is too long: %zu bytes",
 			       strlen(in->region));
 	rc = sigv4_canonical(in, l, &request, e);
-	if (rc == 0)
-		rc = signature(in, &request, date, scope, hex, e);
+	rc = rc ? rc : signature(in, &request, date, scope, hex, e);
 	buf_wipe(&request);
 	if (rc < 0)
 		return rc;
@@ -382,8 +378,7 @@ int s3_sign(const struct s3_signing *in, struct buf *out, struct err *e)
 	char date[17];
 	int rc = format_date(in->now, date, e);
 
-	if (rc == 0)
-		rc = sigv4_collect(in, date, &l, e);
+	rc = rc ? rc : sigv4_collect(in, date, &l, e);
 	if (rc < 0)
 		return rc;
 	buf_printf(out, "x-amz-date: %s%c", date, '\0');

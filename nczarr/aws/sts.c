@@ -160,8 +160,7 @@ int aws_from_sts(struct http_client *net, const struct aws_role *role, struct aw
 	if (rc < 0)
 		return rc;
 	rc = put_form(role, &form, e);
-	if (rc == 0)
-		rc = post(net, &s, &form, ret, e);
+	rc = rc ? rc : post(net, &s, &form, ret, e);
 	buf_wipe(&form);
 	url_release(&s.at);
 	return rc;

@@ -212,12 +212,9 @@ static int request_new(struct http_client *n, const struct http_request *w, http
 	r->arg = arg;
 	buf_init(&r->a.body, HTTP_ERROR_BYTES);
 	rc = copy_want(r, w, e);
-	if (rc == 0)
-		rc = url_parse(r->want.url, &r->first, e);
-	if (rc == 0)
-		rc = url_parse(r->want.url, &r->at, e);
-	if (rc == 0)
-		rc = check_want(n, r, e);
+	rc = rc ? rc : url_parse(r->want.url, &r->first, e);
+	rc = rc ? rc : url_parse(r->want.url, &r->at, e);
+	rc = rc ? rc : check_want(n, r, e);
 	if (rc < 0) {
 		request_free(r);
 		return rc;

@@ -166,8 +166,7 @@ static void fly(struct http_transfer *r)
 	rc = http_try(r, &e);
 	if (rc == 0 && curl_multi_add_handle(n->multi, r->easy) == CURLM_OK)
 		return;
-	if (rc == 0)
-		rc = err_nomem(&e);
+	rc = rc ? rc : err_nomem(&e);
 	land(r);
 	http_fail(r, rc, "%s", e.msg);
 	scheduler_finish(r);

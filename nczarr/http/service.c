@@ -425,8 +425,7 @@ static int http_fetch(struct object_service *o, const struct object_range *r, ob
 	f->done = done;
 	f->arg = arg;
 	rc = service_fill(f, r, e);
-	if (rc == 0)
-		rc = service_ask(f, e);
+	rc = rc ? rc : service_ask(f, e);
 	if (rc < 0)
 		service_fetch_free(f);
 	return rc;

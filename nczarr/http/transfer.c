@@ -137,8 +137,7 @@ static int transfer_set_headers(struct http_transfer *r, struct err *e)
 
 	for (size_t i = 0; rc == 0 && w->headers[i]; i++)
 		rc = http_header(r, w->headers[i], e);
-	if (rc == 0)
-		rc = set_credentials(r, e);
+	rc = rc ? rc : set_credentials(r, e);
 	if (rc == 0 && w->sign)
 		rc = w->sign(w->sign_arg, r, e);
 	if (rc == 0)
@@ -245,8 +244,7 @@ int http_try(struct http_transfer *r, struct err *e)
 	set_connection(r);
 	set_method(r);
 	rc = set_address(r, e);
-	if (rc == 0)
-		rc = transfer_set_headers(r, e);
+	rc = rc ? rc : transfer_set_headers(r, e);
 	return rc == 0 && r->unset ? err_nomem(e) : rc;
 }
 

@@ -70,8 +70,7 @@ int s3_service_open(struct http_client *net, const struct remote_options *opts,
 	s->opts = opts;
 	pthread_mutex_init(&s->lock, NULL);
 	rc = bucket_fill(s, t, e);
-	if (rc == 0)
-		rc = aws_new(net, opts, t->profile, &s->aws, e);
+	rc = rc ? rc : aws_new(net, opts, t->profile, &s->aws, e);
 	if (rc < 0) {
 		s3_unref(s);
 		return rc;

@@ -44,13 +44,8 @@ static int error_denied(const struct s3_request *c, const struct http_response *
 static int error_absent(const struct s3_request *c, const struct http_response *a,
 			const char *who, struct err *e)
 {
-	bool seen;
-
-	pthread_mutex_lock(&c->s->lock);
-	seen = c->s->seen;
-	pthread_mutex_unlock(&c->s->lock);
 	if (http_code_is(a, "NoSuchKey") ||
-	    (seen && strcmp(c->method, "HEAD") == 0 && c->key))
+	    (atomic_load(&c->s->seen) && strcmp(c->method, "HEAD") == 0 && c->key))
 		return err_set(e, -ENOENT, "%s: not found", who);
 	if (http_code_is(a, "NoSuchBucket"))
 		return err_set(e, -EIO, "%s: bucket '%.80s' does not exist at '%.100s'", who,

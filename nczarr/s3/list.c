@@ -59,8 +59,7 @@ static int s3_list_one_page(struct s3 *s, const char *query, struct s3_list_list
 
 	if (rc == -ENOENT)
 		rc = err_set(e, -EIO, "'%s': the bucket cannot be listed", s->shown);
-	if (rc == 0)
-		rc = s3_xml_list(a.body.data, a.body.len, on_entry, l, ret, e);
+	rc = rc ? rc : s3_xml_list(a.body.data, a.body.len, on_entry, l, ret, e);
 	if (rc == -EBADMSG)
 		rc = err_wrap(e, rc, "'%s'", s->shown);
 	http_response_release(&a);
@@ -80,8 +79,7 @@ static int all_pages(struct s3 *s, const char *prefix, bool deep, struct s3_list
 	buf_init(&q, 1u << 16);
 	for (size_t n = 0, mark = 1, empty = 0; rc == 0 && more; n++) {
 		rc = s3_list_put_query(&q, prefix, deep, token, e);
-		if (rc == 0)
-			rc = s3_list_one_page(s, (const char *)q.data, l, page, e);
+		rc = rc ? rc : s3_list_one_page(s, (const char *)q.data, l, page, e);
 		if (rc == 0 && l->short_of_memory)
 			rc = err_nomem(e);
 		if (rc < 0)

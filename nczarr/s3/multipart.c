@@ -156,8 +156,7 @@ static int start_part(struct upload *u, size_t index, struct err *e)
 	pthread_mutex_lock(&u->lock);
 	u->flying++;
 	pthread_mutex_unlock(&u->lock);
-	if (rc == 0)
-		rc = s3_start(&p->c, on_part, p, &why);
+	rc = rc ? rc : s3_start(&p->c, on_part, p, &why);
 	if (rc < 0)
 		multipart_ended(p, rc, NULL, &why);
 	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
@@ -199,11 +198,9 @@ static int send_parts(struct upload *u, struct err *e)
 			if (*u->etags[i])
 				continue;
 			rc = wait_below(u, AT_A_TIME, e);
-			if (rc == 0)
-				rc = start_part(u, i, e);
+			rc = rc ? rc : start_part(u, i, e);
 		}
-		if (rc == 0)
-			rc = wait_below(u, 1, e);
+		rc = rc ? rc : wait_below(u, 1, e);
 	}
 	/* the requests use our memory, even if this thread is cancelled: each has a time limit */
 	pthread_mutex_lock(&u->lock);
@@ -251,8 +248,7 @@ static int multipart_finish(struct upload *u, const char *condition, struct err 
 	auto_buf body = buf_of(4u << 20);
 	int rc = put_parts(u, &body, e);
 
-	if (rc == 0)
-		rc = s3_sha256(body.data, body.len, digest, e);
+	rc = rc ? rc : s3_sha256(body.data, body.len, digest, e);
 	if (rc < 0)
 		return rc;
 	c.digest = digest;
@@ -300,13 +296,11 @@ static int multipart_run(struct upload *u, struct object_info *ret, struct err *
 	struct object_info now;
 	int rc = multipart_allowed(u, condition, sizeof(condition), e);
 
-	if (rc == 0)
-		rc = multipart_begin(u, e);
+	rc = rc ? rc : multipart_begin(u, e);
 	if (rc < 0)
 		return rc;
 	rc = send_parts(u, e);
-	if (rc == 0)
-		rc = multipart_finish(u, *condition ? condition : NULL, e);
+	rc = rc ? rc : multipart_finish(u, *condition ? condition : NULL, e);
 	if (rc < 0) {
 		give_up(u);
 		if (rc == -ESTALE && u->w.cond && u->w.cond->absent)

@@ -114,11 +114,8 @@ static int request_sign(void *arg, struct http_transfer *r, struct err *e)
 		.access_key = c->keys->access,
 		.secret_key = c->keys->secret,
 		.token = c->keys->token,
-		.now = (int64_t)time(NULL),
+		.now = (int64_t)time(NULL) + atomic_load(&c->s->skew),
 	};
-	pthread_mutex_lock(&c->s->lock);
-	in.now += c->s->skew;
-	pthread_mutex_unlock(&c->s->lock);
 	return s3_sign_request(&in, r, e);
 }
 
@@ -140,9 +137,21 @@ static bool request_judge(void *arg, const struct http_response *a)
 	       s3_xml_root(a->body.data, a->body.len, "Error") != 0;
 }
 
-static struct http_request request_want_of(struct s3_request *c)
+/* request_ready - set payer, keys, endpoint and address, and describe the request. */
+static int request_ready(struct s3_request *c, bool wait, struct http_request *ret,
+			 struct err *e)
 {
-	return (struct http_request){
+	size_t n = 0;
+	int rc = s3_prepare(c->s, wait, e);
+
+	if (rc < 0)
+		return rc;
+	while (c->headers[n])
+		n++;
+	if (c->turns == 0 && c->s->opts->requester_pays && n + 1 < ARRAY_LEN(c->headers))
+		c->headers[n] = "x-amz-request-payer: requester";
+	rc = request_build(c, e);
+	*ret = (struct http_request){
 		.method = c->method,
 		.url = (const char *)c->url.data,
 		.headers = c->headers,
@@ -158,32 +167,15 @@ static struct http_request request_want_of(struct s3_request *c)
 		.judge = request_judge,
 		.sign_arg = c,
 	};
-}
-
-/* request_ready - set payer, keys, endpoint and address. */
-static int request_ready(struct s3_request *c, bool wait, struct err *e)
-{
-	size_t n = 0;
-	int rc = s3_prepare(c->s, wait, e);
-
-	if (rc < 0)
-		return rc;
-	while (c->headers[n])
-		n++;
-	if (c->turns == 0 && c->s->opts->requester_pays && n + 1 < ARRAY_LEN(c->headers))
-		c->headers[n] = "x-amz-request-payer: requester";
-	return request_build(c, e);
+	return rc;
 }
 
 int s3_start(struct s3_request *c, http_done_fn *done, void *arg, struct err *e)
 {
 	struct http_request w;
-	int rc = request_ready(c, !s3_in_done && !c->background, e);
+	int rc = request_ready(c, !s3_in_done && !c->background, &w, e);
 
-	if (rc < 0)
-		return rc;
-	w = request_want_of(c);
-	return http_start(c->s->net, &w, done, arg, e);
+	return rc ? rc : http_start(c->s->net, &w, done, arg, e);
 }
 
 int s3_do(struct s3_request *c, struct http_response *ret, struct err *e)
@@ -193,10 +185,9 @@ int s3_do(struct s3_request *c, struct http_response *ret, struct err *e)
 
 	do {
 		*ret = (struct http_response){.rc = 0};
-		rc = request_ready(c, true, e);
+		rc = request_ready(c, true, &w, e);
 		if (rc < 0)
 			return rc;
-		w = request_want_of(c);
 		rc = http_do(c->s->net, &w, ret, NULL);
 	} while (s3_should_reissue(c, ret));
 	return s3_failed(c, ret, e);
@@ -246,9 +237,7 @@ static bool learn_clock(struct s3_request *c, const struct http_response *a)
 		there = a->date / 1000000000;
 	if (there == 0)
 		return false;
-	pthread_mutex_lock(&c->s->lock);
-	c->s->skew = there - (int64_t)time(NULL);
-	pthread_mutex_unlock(&c->s->lock);
+	atomic_store(&c->s->skew, there - (int64_t)time(NULL));
 	return true;
 }
 
@@ -274,9 +263,7 @@ bool s3_should_reissue(struct s3_request *c, struct http_response *a)
 		return false;
 	if (a->status >= 200 && (a->status < 300 || a->status == 304 || a->status == 412 ||
 				 a->status == 416 || http_code_is(a, "NoSuchKey"))) {
-		pthread_mutex_lock(&c->s->lock);
-		c->s->seen = true;
-		pthread_mutex_unlock(&c->s->lock);
+		atomic_store(&c->s->seen, true);
 		return false;
 	}
 	if (c->turns >= TURNS || !(learn_region(c, a) || learn_clock(c, a) || learn_keys(c, a)))

@@ -46,8 +46,9 @@ struct s3 {
 	struct url endpoint;
 	bool of_aws;                 /* the endpoint belongs to AWS */
 	struct s3_endpoint place;
-	int64_t skew;                /* seconds by which the service's clock is ahead */
-	bool seen;                   /* the bucket has answered: it exists */
+
+	_Atomic int64_t skew;        /* seconds by which the service's clock is ahead */
+	_Atomic bool seen;           /* the bucket has answered: it exists */
 };
 
 void s3_unref(struct s3 *s);
