@@ -100,9 +100,7 @@ static bool is_for(const struct rc *rc, const char *text)
 	full = str_printf("%.*s%s",
 			  url_is(text) ? 0 : (int)(strstr(source, "://") + 3 - source), source,
 			  text);
-	if (!full)
-		return false;
-	if (url_parse(full, &u, NULL) < 0)
+	if (!full || url_parse(full, &u, NULL) < 0)
 		return false;
 	ok = netcdf_rc_below(&u, source) || (rc->a->url && netcdf_rc_below(&u, rc->a->url));
 	url_release(&u);
@@ -113,16 +111,12 @@ static int netcdf_rc_take(struct rc *rc, enum netcdf_rc_key key, size_t weight,
 			  const char *value, struct err *e)
 {
 	struct netcdf_rc_found *f = &rc->found[key];
-	char *copy;
 
 	if (weight < f->weight)
 		return 0;
-	copy = strdup(value);
-	if (!copy)
-		return err_nomem(e);
 	str_wipe(f->value);
-	*f = (struct netcdf_rc_found){copy, weight};
-	return 0;
+	*f = (struct netcdf_rc_found){strdup(value), weight};
+	return f->value ? 0 : err_nomem(e);
 }
 
 static int read_line(struct rc *rc, char *line, struct err *e)
@@ -159,19 +153,6 @@ static int read_line(struct rc *rc, char *line, struct err *e)
 	return 0;
 }
 
-static int read_lines(struct rc *rc, char *text, struct err *e)
-{
-	int r = 0;
-
-	for (char *next; r == 0 && text; text = next) {
-		next = strchr(text, '\n');
-		if (next)
-			*next++ = '\0';
-		r = read_line(rc, text, e);
-	}
-	return r;
-}
-
 /* mine - true if a file is trusted. */
 static bool mine(const struct stat *st)
 {
@@ -184,8 +165,8 @@ static int netcdf_rc_read_file(struct rc *rc, const char *path, struct err *e)
 {
 	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct stat st;
-	char *text;
-	int r;
+	char *text, *rest, *line;
+	int r = 0;
 
 	if (fd < 0 && errno == EACCES)
 		return err_set(
@@ -195,10 +176,12 @@ static int netcdf_rc_read_file(struct rc *rc, const char *path, struct err *e)
 			path);
 	if (fd < 0 || fstat(fd, &st) < 0 || !mine(&st))
 		return 0;
-	text = calloc(1, (size_t)st.st_size + 1);
+	text = rest = calloc(1, (size_t)st.st_size + 1);
 	if (!text)
 		return err_nomem(e);
-	r = io_pread(fd, text, (size_t)st.st_size, 0, NULL) == 0 ? read_lines(rc, text, e) : 0;
+	if (io_pread(fd, text, (size_t)st.st_size, 0, NULL) == 0)
+		while (r == 0 && (line = strsep(&rest, "\n")))
+			r = read_line(rc, line, e);
 	explicit_bzero(text, (size_t)st.st_size);
 	free(text);
 	return r;
@@ -244,10 +227,8 @@ static int netcdf_rc_read_all(struct rc *rc, struct err *e)
 /* netcdf_rc_give - move the value to a field that is not set yet. */
 static void netcdf_rc_give(struct netcdf_rc_found *f, char **field)
 {
-	if (*field || !f->value || !*f->value)
-		return;
-	*field = f->value;
-	f->value = NULL;
+	if (!*field && f->value && *f->value)
+		*field = steal(&f->value);
 }
 
 static bool off(const char *value)

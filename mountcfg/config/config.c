@@ -19,11 +19,6 @@ enum { PATTERNS_MAX = CFG_AT_NAMED - CFG_AT_PATTERN }; /* matching sections for 
 static const char *const place_keys[] = {"source", "target", "auto"};
 static const char *const kinds[] = {"defaults", "mount", "source"};
 
-struct conf {
-	struct conf_file files[2]; /* the user's first */
-	size_t n;
-};
-
 /* ---- contents of a file ---- */
 
 static bool is_kind(const struct conf_section *s, const char *kind)
@@ -140,33 +135,36 @@ static int check_section(const struct conf_section *s, struct err *e)
 	return 0;
 }
 
-static int check_twice(const struct conf_file *f, struct err *e)
+/* check_twice - reject a second section [mount NAME] of a file. */
+static int check_twice(const struct conf *c, size_t first, size_t at, struct err *e)
 {
-	for (size_t i = 0; i < f->n; i++)
-		for (size_t j = 0; j < i; j++)
-			if (is_kind(&f->sections[i], "mount") &&
-			    is_kind(&f->sections[j], "mount") &&
-			    strcmp(f->sections[i].name, f->sections[j].name) == 0)
-				return err_set(e, -EINVAL,
-					       "%s:%u: [mount %s] is defined twice: see line %u",
-					       f->path, f->sections[i].line,
-					       f->sections[i].name, f->sections[j].line);
+	const struct conf_section *s = &c->sections[at];
+
+	for (size_t j = first; is_kind(s, "mount") && j < at; j++)
+		if (is_kind(&c->sections[j], "mount") &&
+		    strcmp(s->name, c->sections[j].name) == 0)
+			return err_set(e, -EINVAL,
+				       "%s:%u: [mount %s] is defined twice: see line %u", s->path,
+				       s->line, s->name, c->sections[j].line);
 	return 0;
 }
 
-/* check_file - check every section by applying it to options that are discarded. */
-static int check_file(const struct conf_file *f, struct err *e)
+/* check_file - check the sections of a file by applying them to options that are discarded. first:
+ * the first of them. */
+static int check_file(const struct conf *c, size_t first, struct err *e)
 {
-	int rc = check_twice(f, e);
+	int rc = 0;
 
-	for (size_t i = 0; i < f->n && rc == 0; i++) {
-		const struct conf_section *s = &f->sections[i];
+	for (size_t i = first; i < c->n && rc == 0; i++)
+		rc = check_twice(c, first, i, e);
+	for (size_t i = first; i < c->n && rc == 0; i++) {
+		const struct conf_section *s = &c->sections[i];
 		struct cfg scratch = {.command = CFG_MOUNT};
 
 		rc = check_section(s, e);
 		rc = rc ? rc : cfg_from_new(&scratch, e);
 		if (rc == 0)
-			cfg_from_set(&scratch, CFG_AT_NAMED, f->path);
+			cfg_from_set(&scratch, CFG_AT_NAMED, s->path);
 		for (size_t k = 0; k < s->n_keys && rc == 0; k++)
 			rc = set_key(&scratch, s, &s->keys[k], e);
 		cfg_release(&scratch);
@@ -180,23 +178,21 @@ static int check_file(const struct conf_file *f, struct err *e)
 static int config_add_file(struct conf *c, const char *path, enum conf_whose whose,
 			   struct cfg *cfg, struct err *e)
 {
-	struct conf_file *f = &c->files[c->n];
+	const size_t first = c->n;
 	struct err why = ERR_INIT;
 	int rc;
 
 	if (!path)
 		return 0;
-	rc = conf_file_read(path, whose, f, &why);
+	rc = conf_file_read(path, whose, c, &why);
 	if (rc == 1) {
-		conf_file_release(f);
 		if (why.msg[0] && !cfg->config.note) /* one line is enough */
 			cfg->config.note = strdup(why.msg);
 		return 0;
 	}
-	c->n++;
 	if (rc < 0)
 		return err_set(e, rc, "%s", why.msg);
-	rc = check_file(f, e);
+	rc = check_file(c, first, e);
 	return rc < 0 ? rc : cfg_strings_add(&cfg->config.read, path, e);
 }
 
@@ -221,10 +217,26 @@ int conf_open(const struct cfg_files *files, struct cfg *cfg, struct conf **ret,
 	return 0;
 }
 
+static void free_section(struct conf_section *s)
+{
+	for (size_t k = 0; k < s->n_keys; k++) {
+		free(s->keys[k].name);
+		str_wipe(s->keys[k].value);
+	}
+	free(s->keys);
+	free(s->kind);
+	free(s->name);
+}
+
 void conf_free(struct conf *c)
 {
-	for (size_t i = 0; c && i < c->n; i++)
-		conf_file_release(&c->files[i]);
+	if (!c)
+		return;
+	for (size_t i = 0; i < c->n; i++)
+		free_section(&c->sections[i]);
+	for (size_t i = 0; i < c->n_paths; i++)
+		free(c->paths[i]);
+	free(c->sections);
 	free(c);
 }
 
@@ -303,23 +315,19 @@ static int wins_last(const void *a, const void *b)
 static int find_matches(const struct conf *c, const char *source, struct match *list,
 			size_t *ret_n, struct err *e)
 {
-	size_t order = 0;
-
 	*ret_n = 0;
-	for (size_t i = c->n; i-- > 0;) {
-		const struct conf_file *f = &c->files[i];
+	for (size_t i = 0; i < 2 * c->n; i++) { /* twice: the system's, then the user's */
+		const struct conf_section *s = &c->sections[i % c->n];
 
-		for (size_t j = 0; j < f->n; j++) {
-			const struct conf_section *s = &f->sections[j];
-
-			if (!is_kind(s, "source") || !config_fits(s->name, source))
-				continue;
-			if (*ret_n == PATTERNS_MAX)
-				return err_set(e, -EINVAL,
-					       "%s:%u: more than %d sections match this source",
-					       s->path, s->line, PATTERNS_MAX);
-			list[(*ret_n)++] = (struct match){s, config_weight(s->name), order++};
-		}
+		if (s->user != (i >= c->n) || !is_kind(s, "source") ||
+		    !config_fits(s->name, source))
+			continue;
+		if (*ret_n == PATTERNS_MAX)
+			return err_set(e, -EINVAL,
+				       "%s:%u: more than %d sections match this source", s->path,
+				       s->line, PATTERNS_MAX);
+		list[*ret_n] = (struct match){s, config_weight(s->name), *ret_n};
+		++*ret_n;
 	}
 	qsort(list, *ret_n, sizeof(*list), wins_last);
 	return 0;
@@ -344,17 +352,6 @@ static int config_apply(const struct conf_section *s, int at, struct cfg *cfg, s
 	return rc;
 }
 
-static int apply_defaults(const struct conf_file *f, struct cfg *cfg, struct err *e)
-{
-	int rc = 0;
-
-	for (size_t i = 0; i < f->n && rc == 0; i++)
-		if (is_kind(&f->sections[i], "defaults"))
-			rc = config_apply(&f->sections[i],
-					  f->user ? CFG_AT_USER : CFG_AT_SYSTEM, cfg, e);
-	return rc;
-}
-
 int conf_apply(const struct conf *c, const struct conf_section *named, const char *source,
 	       struct cfg *cfg, struct err *e)
 {
@@ -367,7 +364,10 @@ int conf_apply(const struct conf *c, const struct conf_section *named, const cha
 	while (n-- > 0 && rc == 0)
 		rc = config_apply(matches[n].s, CFG_AT_PATTERN + (int)n, cfg, e);
 	for (size_t i = 0; i < c->n && rc == 0; i++)
-		rc = apply_defaults(&c->files[i], cfg, e);
+		if (is_kind(&c->sections[i], "defaults"))
+			rc = config_apply(&c->sections[i],
+					  c->sections[i].user ? CFG_AT_USER : CFG_AT_SYSTEM, cfg,
+					  e);
 	return rc;
 }
 
@@ -376,10 +376,9 @@ int conf_apply(const struct conf *c, const struct conf_section *named, const cha
 const struct conf_section *conf_named(const struct conf *c, const char *name)
 {
 	for (size_t i = 0; i < c->n; i++)
-		for (size_t j = 0; j < c->files[i].n; j++)
-			if (is_kind(&c->files[i].sections[j], "mount") &&
-			    strcmp(c->files[i].sections[j].name, name) == 0)
-				return &c->files[i].sections[j];
+		if (is_kind(&c->sections[i], "mount") &&
+		    strcmp(c->sections[i].name, name) == 0)
+			return &c->sections[i];
 	return NULL;
 }
 
@@ -410,10 +409,9 @@ int conf_unknown_mount(const struct conf *c, const char *name, struct err *e)
 	const char *names[256], *near;
 	size_t n = 0;
 
-	for (size_t i = 0; i < c->n; i++)
-		for (size_t j = 0; j < c->files[i].n && n < ARRAY_LEN(names); j++)
-			if (is_kind(&c->files[i].sections[j], "mount"))
-				names[n++] = c->files[i].sections[j].name;
+	for (size_t i = 0; i < c->n && n < ARRAY_LEN(names); i++)
+		if (is_kind(&c->sections[i], "mount"))
+			names[n++] = c->sections[i].name;
 	near = cfg_nearest(name, names, n);
 	if (near)
 		return err_set(e, -ENOENT, "'%s': no mount has this name: did you mean '%s'?",
@@ -453,13 +451,12 @@ int conf_mounts(const struct conf *c, struct cfg *cfg, struct err *e)
 {
 	int rc = 0;
 
-	for (size_t i = 0; i < c->n; i++)
-		for (size_t j = 0; j < c->files[i].n && rc == 0; j++) {
-			const struct conf_section *s = &c->files[i].sections[j];
+	for (size_t i = 0; i < c->n && rc == 0; i++) {
+		const struct conf_section *s = &c->sections[i];
 
-			/* the user's section hides the system's of the same name */
-			if (is_kind(s, "mount") && conf_named(c, s->name) == s)
-				rc = add_mount(s, cfg, e);
-		}
+		/* the user's section hides the system's of the same name */
+		if (is_kind(s, "mount") && conf_named(c, s->name) == s)
+			rc = add_mount(s, cfg, e);
+	}
 	return rc;
 }

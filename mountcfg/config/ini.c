@@ -22,15 +22,17 @@
 
 /* feed - a file while it is read. */
 struct feed {
-	struct conf_file *file;
-	char *p;       /* the unread part */
+	struct conf *conf;
+	const char *path;
+	bool user;
+	size_t first;  /* its first section */
 	uint32_t line; /* number of the last line that was read */
 	struct err *e;
 };
 
 static int config_ini_bad(const struct feed *f, int rc, const char *what)
 {
-	return err_set(f->e, rc, "%s:%u: %s", f->file->path, f->line, what);
+	return err_set(f->e, rc, "%s:%u: %s", f->path, f->line, what);
 }
 
 /* cut_comment - remove a comment, which begins with a ';' after a blank. */
@@ -47,7 +49,7 @@ static void cut_comment(char *text)
 /* open_section - parse "[kind name]". */
 static int open_section(struct feed *f, char *text)
 {
-	struct conf_file *file = f->file;
+	struct conf *c = f->conf;
 	char *end = strrchr(text, ']'), *name;
 	struct conf_section *grown, *s;
 
@@ -58,15 +60,14 @@ static int open_section(struct feed *f, char *text)
 	name = text + strcspn(text, " \t");
 	if (*name)
 		*name++ = '\0';
-	grown = realloc(file->sections, (file->n + 1) * sizeof(*grown));
+	grown = realloc(c->sections, (c->n + 1) * sizeof(*grown));
 	if (!grown)
 		return err_nomem(f->e);
-	file->sections = grown;
-	s = &grown[file->n];
-	*s = (struct conf_section){.path = file->path, .line = f->line, .user = file->user};
+	c->sections = grown;
+	s = &grown[c->n++];
+	*s = (struct conf_section){.path = f->path, .line = f->line, .user = f->user};
 	s->kind = strdup(text);
 	s->name = strdup(str_trim(name));
-	file->n++;
 	return s->kind && s->name ? 0 : err_nomem(f->e);
 }
 
@@ -75,10 +76,10 @@ static int config_ini_add_key(struct feed *f, const char *name, const char *valu
 	struct conf_section *s;
 	struct conf_key *grown, *k;
 
-	if (f->file->n == 0)
+	if (f->conf->n == f->first)
 		return config_ini_bad(f, -EINVAL,
 				      "a key outside of any section: write [defaults] above it");
-	s = &f->file->sections[f->file->n - 1];
+	s = &f->conf->sections[f->conf->n - 1];
 	grown = realloc(s->keys, (s->n_keys + 1) * sizeof(*grown));
 	if (!grown)
 		return err_nomem(f->e);
@@ -156,18 +157,19 @@ static bool has_secret(const char *value)
 }
 
 /* check_readers - check the permissions of a file with passwords. */
-static int check_readers(const struct conf_file *f, const struct stat *st, struct err *e)
+static int check_readers(const struct feed *f, const struct stat *st)
 {
-	if (!(st->st_mode & 077))
-		return 0;
-	for (size_t i = 0; i < f->n; i++)
-		for (size_t k = 0; k < f->sections[i].n_keys; k++)
-			if (has_secret(f->sections[i].keys[k].value))
+	for (size_t i = f->first; st->st_mode & 077 && i < f->conf->n; i++) {
+		const struct conf_section *s = &f->conf->sections[i];
+
+		for (size_t k = 0; k < s->n_keys; k++)
+			if (has_secret(s->keys[k].value))
 				return err_set(
-					e, -EACCES,
+					f->e, -EACCES,
 					"%s:%u: a password or a signature, in a file that others "
 					"can read: run chmod 600 '%s'",
-					f->path, f->sections[i].keys[k].line, f->path);
+					f->path, s->keys[k].line, f->path);
+	}
 	return 0;
 }
 
@@ -211,20 +213,15 @@ static int slurp(int fd, const char *path, const struct stat *st, char **ret, si
 }
 
 /* config_ini_parse - modifies text. */
-static int config_ini_parse(struct conf_file *file, char *text, struct err *e)
+static int config_ini_parse(struct feed *f, char *text)
 {
-	struct feed f = {.file = file, .p = text, .e = e};
 	int rc = 0;
 
 	if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
-		f.p += 3;
-	while (*f.p && rc == 0) {
-		char *line = f.p, *end = line + strcspn(line, "\n");
-
-		f.p = *end ? end + 1 : end;
-		*end = '\0';
-		f.line++;
-		rc = take_line(&f, line);
+		text += 3;
+	for (char *line; rc == 0 && (line = strsep(&text, "\n"));) {
+		f->line++;
+		rc = take_line(f, line);
 	}
 	return rc;
 }
@@ -237,48 +234,29 @@ static int cannot_open(const char *path, enum conf_whose whose, int errnum, stru
 	return err_sys(e, errnum, "%s", path);
 }
 
-int conf_file_read(const char *path, enum conf_whose whose, struct conf_file *ret,
-		   struct err *e)
+int conf_file_read(const char *path, enum conf_whose whose, struct conf *c, struct err *e)
 {
 	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct feed f = {.conf = c, .user = whose != CONF_SYSTEM, .first = c->n, .e = e};
 	char *text = NULL;
 	struct stat st;
 	size_t n = 0;
 	int rc;
 
-	*ret = (struct conf_file){.user = whose != CONF_SYSTEM};
 	if (fd < 0)
 		return cannot_open(path, whose, errno, e);
 	if (fstat(fd, &st) < 0)
 		return err_sys(e, errno, "%s", path);
 	if (config_ini_distrust(path, whose, &st, e))
 		return whose == CONF_NAMED ? -EACCES : 1;
-	ret->path = strdup(path);
-	if (!ret->path)
+	f.path = c->paths[c->n_paths++] = strdup(path);
+	if (!f.path)
 		return err_nomem(e);
 	rc = slurp(fd, path, &st, &text, &n, e);
-	rc = rc ? rc : config_ini_parse(ret, text, e);
-	rc = rc ? rc : check_readers(ret, &st, e);
+	rc = rc ? rc : config_ini_parse(&f, text);
+	rc = rc ? rc : check_readers(&f, &st);
 	if (text)
 		explicit_bzero(text, n);
 	free(text);
 	return rc;
-}
-
-void conf_file_release(struct conf_file *f)
-{
-	for (size_t i = 0; i < f->n; i++) {
-		struct conf_section *s = &f->sections[i];
-
-		for (size_t k = 0; k < s->n_keys; k++) {
-			free(s->keys[k].name);
-			str_wipe(s->keys[k].value);
-		}
-		free(s->keys);
-		free(s->kind);
-		free(s->name);
-	}
-	free(f->sections);
-	free(f->path);
-	*f = (struct conf_file){0};
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ini_int.h - a configuration file as sections of keys, without their meaning. */
+/* ini_int.h - configuration files as sections of keys, without their meaning. */
 #ifndef MOUNTCFG_CONFIG_INI_INT_H
 #define MOUNTCFG_CONFIG_INI_INT_H
 
@@ -16,29 +16,29 @@ struct conf_key {
 };
 
 struct conf_section {
-	const char *path;   /* of the file; borrowed */
+	const char *path;   /* of its file; borrowed */
 	char *kind, *name;  /* owned: of "[mount archive]"; name "" without one */
 	uint32_t line;
-	bool user;          /* in the user's file */
+	bool user;          /* in the user's file, not in the system's */
 	struct conf_key *keys; /* owned, n_keys */
 	size_t n_keys;
 };
 
-struct conf_file {
-	char *path;         /* owned */
-	bool user;          /* it belongs to the user, not to the system */
+/* conf - the sections of all files, the user's first. */
+struct conf {
+	char *paths[2];     /* of n_paths files; owned */
+	size_t n_paths;
 	struct conf_section *sections; /* owned, n */
 	size_t n;
 };
 
 enum conf_whose { CONF_SYSTEM, CONF_USER, CONF_NAMED };
 
-/* conf_file_read - read a file. The caller frees *ret, also after an error.
+/* conf_file_read - append the sections of a file to c.
  * whose  CONF_NAMED: it must exist; another kind that is not readable is ignored
  * Returns 0; 1: no file, or one that is not trusted, with the reason in e if it is worth reporting;
  * -EINVAL, -EACCES, -EFBIG with file and line. */
-int conf_file_read(const char *path, enum conf_whose whose, struct conf_file *ret,
+int conf_file_read(const char *path, enum conf_whose whose, struct conf *c,
 		   struct err *e) NZ_MUST_USE;
-void conf_file_release(struct conf_file *f);
 
 #endif

@@ -21,7 +21,7 @@ enum cfg_place { /* the kind of an argument, and its field */
 enum { /* cfg_command_row.flags */
 	CMD_JSON = 1, /* has --json */
 	CMD_MORE = 2, /* any number of its first argument: further ones go to cfg->more.v */
-	CMD_RESUME = 0x100, /* has --resume; more flags: cli/command_flags.c */
+	CMD_RESUME = 0x100, /* has --resume; more flags: cfg_flags */
 	CMD_QUICK = 0x200,
 	CMD_FORCE = 0x400,
 	CMD_SERVE = 0x800,

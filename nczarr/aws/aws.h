@@ -4,8 +4,8 @@
  *   credentials.c       the current keys, and their renewal
  *   config_files.c      ~/.aws/config and ~/.aws/credentials
  *   provider_chain.c    tries the sources in order
- *   metadata_service.c  keys of containers and instances;  sts.c  of roles
- *   timestamp.c         times */
+ *   metadata_service.c  keys of containers and instances
+ *   sts.c               keys of roles; times */
 #ifndef NCZARR_AWS_AWS_H
 #define NCZARR_AWS_AWS_H
 

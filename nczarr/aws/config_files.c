@@ -114,15 +114,11 @@ static int parse(struct reading *r, char *text, struct err *e)
 {
 	int rc = 0;
 
-	for (char *next; rc == 0 && text && *text; text = next) {
-		bool indented = blank(*text);
-		char *line;
+	for (char *line; rc == 0 && (line = strsep(&text, "\n"));) {
+		bool indented = blank(*line);
 
-		next = strchr(text, '\n');
-		if (next)
-			*next++ = '\0';
 		r->line++;
-		line = str_trim(text);
+		line = str_trim(line);
 		if (*line == '\0' || *line == '#' || *line == ';')
 			continue;
 		rc = *line == '[' ? section(r, line, e) : setting(r, line, indented, e);

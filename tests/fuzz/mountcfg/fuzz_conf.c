@@ -34,13 +34,15 @@ static uint32_t lines_of(const uint8_t *data, size_t size)
 static int as_sections(const char *path, uint32_t lines)
 {
 	struct err e = ERR_INIT;
-	struct conf_file f;
-	int rc = conf_file_read(path, CONF_NAMED, &f, &e);
+	struct conf *c = calloc(1, sizeof(*c));
+	int rc;
 
+	require(c != NULL);
+	rc = conf_file_read(path, CONF_NAMED, c, &e);
 	if (rc < 0)
 		failed_well(rc, &e);
-	for (size_t i = 0; rc == 0 && i < f.n; i++) {
-		const struct conf_section *s = &f.sections[i];
+	for (size_t i = 0; rc == 0 && i < c->n; i++) {
+		const struct conf_section *s = &c->sections[i];
 
 		require(s->line >= 1 && s->line <= lines);
 		plain(s->kind);
@@ -52,7 +54,7 @@ static int as_sections(const char *path, uint32_t lines)
 			plain(s->keys[k].value);
 		}
 	}
-	conf_file_release(&f);
+	conf_free(c);
 	return rc;
 }
 
