@@ -20,23 +20,23 @@ static const char json[] = "application/json";
 
 /* Describing the source. */
 
-static bool http_api_has(struct view *v, uint64_t dir, const char *name)
+static bool http_api_has(struct epoch *ep, const char *name)
 {
+	struct view *v = ep->view;
 	struct view_attr attr;
 
-	if (v->ops->lookup(v, dir, name, strlen(name), &attr, NULL) < 0)
+	if (v->ops->lookup(v, VIEW_ROOT, name, strlen(name), &attr, NULL) < 0)
 		return false;
-	if (v->ops->forget)
-		v->ops->forget(v, attr.id, 1);
+	serve_drop(ep, attr.id);
 	return true;
 }
 
 /* zarr_format - format version of a Zarr store; 0: not one. */
-static int zarr_format(struct view *v, uint64_t dir)
+static int zarr_format(struct epoch *ep)
 {
-	if (http_api_has(v, dir, "zarr.json"))
+	if (http_api_has(ep, "zarr.json"))
 		return 3;
-	return http_api_has(v, dir, ".zgroup") || http_api_has(v, dir, ".zarray") ? 2 : 0;
+	return http_api_has(ep, ".zgroup") || http_api_has(ep, ".zarray") ? 2 : 0;
 }
 
 struct http_api_names {
@@ -62,7 +62,7 @@ static int put_about(struct ask *a, struct epoch *ep, struct buf *out, struct er
 {
 	struct http_api_names names = {.out = out};
 	struct view *v = ep->view;
-	int rc = 0, format = zarr_format(v, VIEW_ROOT);
+	int rc = 0, format = zarr_format(ep);
 
 	buf_putc(out, '{');
 	str_put_member(out, "source", a->s->setup->cfg->shown);

@@ -49,13 +49,6 @@ struct http_server_place {
 	socklen_t len;
 };
 
-static bool is_loopback(const struct http_server_place *p)
-{
-	if (p->at.any.sa_family == AF_INET6)
-		return IN6_IS_ADDR_LOOPBACK(&p->at.v6.sin6_addr);
-	return ntohl(p->at.v4.sin_addr.s_addr) >> 24 == 127;
-}
-
 /* parse_place - cfg_parse has checked the address. */
 static void parse_place(const char *text, struct http_server_place *ret)
 {
@@ -100,7 +93,8 @@ static int note_place(struct serve *s, struct http_server_place *p, struct err *
 	if (getsockname(s->fd, &p->at.any, &p->len) < 0)
 		return err_sys(e, errno, "socket");
 	s->port = ntohs(p->at.v4.sin_port);
-	s->loopback = is_loopback(p);
+	s->loopback = v6 ? IN6_IS_ADDR_LOOPBACK(&p->at.v6.sin6_addr)
+			 : ntohl(p->at.v4.sin_addr.s_addr) >> 24 == 127;
 	if (!inet_ntop(p->at.any.sa_family,
 		       v6 ? (const void *)&p->at.v6.sin6_addr : &p->at.v4.sin_addr, s->address,
 		       sizeof(s->address)))

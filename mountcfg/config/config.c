@@ -56,29 +56,23 @@ static int at_line(const struct conf_section *s, uint32_t line, int rc, struct e
 	return err_set(e, rc, "%s:%u: %s", s->path, line, text);
 }
 
-static int parse_yes(const char *value, bool *ret, struct err *e)
-{
-	if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
-		return err_set(e, -EINVAL, "auto: unknown value '%s': use yes or no", value);
-	*ret = strcmp(value, "yes") == 0;
-	return 0;
-}
-
 /* set_key - apply one key of a section to cfg. */
 static int set_key(struct cfg *cfg, const struct conf_section *s, const struct conf_key *k,
 		   struct err *e)
 {
 	const char *extra[ARRAY_LEN(place_keys) + 1] = {"options"};
+	const bool no_word = strcmp(k->value, "yes") != 0 && strcmp(k->value, "no") != 0;
 	size_t n = 1;
-	bool yes;
-	int rc;
+	int rc = 0;
 
 	if (strcmp(k->name, "options") == 0) {
 		rc = cfg_set_options(cfg, k->value, e);
 	} else if (is_place_key(s, k->name)) {
-		rc = strcmp(k->name, "auto") == 0 ? parse_yes(k->value, &yes, e)
-		     : *k->value                  ? 0
-				 : err_set(e, -EINVAL, "%s: is empty", k->name);
+		if (strcmp(k->name, "auto") == 0 && no_word)
+			rc = err_set(e, -EINVAL, "auto: unknown value '%s': use yes or no",
+				     k->value);
+		else if (!*k->value)
+			rc = err_set(e, -EINVAL, "%s: is empty", k->name);
 	} else {
 		rc = cfg_set_key(cfg, k->name, k->value, getenv("HOME"), e);
 		for (size_t i = 0; is_kind(s, "mount") && i < ARRAY_LEN(place_keys); i++)
@@ -209,12 +203,11 @@ int conf_open(const struct cfg_files *files, struct cfg *cfg, struct conf **ret,
 		rc = config_add_file(c, files->user, CONF_USER, cfg, e);
 		rc = rc ? rc : config_add_file(c, files->system, CONF_SYSTEM, cfg, e);
 	}
-	if (rc < 0) {
+	if (rc < 0)
 		conf_free(c);
-		return rc;
-	}
-	*ret = c;
-	return 0;
+	else
+		*ret = c;
+	return rc;
 }
 
 static void free_section(struct conf_section *s)

@@ -215,13 +215,12 @@ static int request_new(struct http_client *n, const struct http_request *w, http
 	rc = rc ? rc : url_parse(r->want.url, &r->first, e);
 	rc = rc ? rc : url_parse(r->want.url, &r->at, e);
 	rc = rc ? rc : check_want(n, r, e);
-	if (rc < 0) {
-		request_free(r);
-		return rc;
-	}
 	r->since = clock_ns();
-	*ret = r;
-	return 0;
+	if (rc < 0)
+		request_free(r);
+	else
+		*ret = r;
+	return rc;
 }
 
 /* start_thread - start the thread for requests. Locked. */

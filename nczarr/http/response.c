@@ -42,11 +42,6 @@ static bool response_is_named(const struct response_line *l, const char *name)
 	return str_is_nocase(name, l->name, l->name_len);
 }
 
-static bool value_is(const struct response_line *l, const char *text)
-{
-	return str_is_nocase(text, l->value, l->n);
-}
-
 /* response_keep - copy a value if it fits and is printable; else "". */
 static void response_keep(char *out, size_t cap, const struct response_line *l)
 {
@@ -127,7 +122,8 @@ static void take_line(struct http_transfer *r, const struct response_line *l)
 	} else if (response_is_named(l, "Content-Range")) {
 		take_range(a, l);
 	} else if (response_is_named(l, "Content-Encoding")) {
-		a->encoded = l->n && !value_is(l, "identity") && !value_is(l, "aws-chunked");
+		a->encoded = l->n && !str_is_nocase("identity", l->value, l->n) &&
+			     !str_is_nocase("aws-chunked", l->value, l->n);
 	} else if (response_is_named(l, "ETag")) {
 		response_keep(a->etag, sizeof(a->etag), l);
 		a->weak = strncmp(a->etag, "W/", 2) == 0;

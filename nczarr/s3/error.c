@@ -45,7 +45,7 @@ static int error_absent(const struct s3_request *c, const struct http_response *
 			const char *who, struct err *e)
 {
 	if (http_code_is(a, "NoSuchKey") ||
-	    (atomic_load(&c->s->seen) && strcmp(c->method, "HEAD") == 0 && c->key))
+	    (atomic_load(&c->s->seen) && strcmp(c->http.method, "HEAD") == 0 && c->key))
 		return err_set(e, -ENOENT, "%s: not found", who);
 	if (http_code_is(a, "NoSuchBucket"))
 		return err_set(e, -EIO, "%s: bucket '%.80s' does not exist at '%.100s'", who,

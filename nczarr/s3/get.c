@@ -74,10 +74,10 @@ static int s3_get_begin(struct s3_get_fetch *f, struct err *e)
 {
 	bool head = f->sizing || (f->what == OBJECT_HEAD && !f->reason);
 
-	f->c.method = head ? "HEAD" : "GET";
-	f->c.max_body = f->reason ? 1 : head ? 0 : f->len;
-	f->c.part_off = f->off;
-	f->c.part_len = f->what == OBJECT_PART && !head && !f->reason ? f->len : 0;
+	f->c.http.method = head ? "HEAD" : "GET";
+	f->c.http.max_body = f->reason ? 1 : head ? 0 : f->len;
+	f->c.http.part_off = f->off;
+	f->c.http.part_len = f->what == OBJECT_PART && !head && !f->reason ? f->len : 0;
 	object_range_line(f->what, f->off, f->len, f->reason, f->range);
 	s3_get_set_headers(f);
 	return s3_start(&f->c, s3_get_on_answer, f, e);
@@ -114,7 +114,7 @@ static int s3_get_check(const struct s3_get_fetch *f, const struct http_response
 	uint64_t n = a->body.len;
 	bool another;
 
-	if (f->c.method[0] == 'H') {
+	if (f->c.http.method[0] == 'H') {
 		/* without a body, another server cannot be recognised */
 		if (!*a->etag && !a->modified)
 			return err_set(&got->e, -EBADMSG,
@@ -199,7 +199,7 @@ static void s3_get_on_answer(void *arg, struct http_response *a)
 	s3_in_done = true;
 	if (s3_should_reissue(&f->c, a)) {
 		s3_get_again(f, true);
-	} else if (f->c.method[0] == 'H' && !f->sizing && !*a->error_code && !f->reason &&
+	} else if (f->c.http.method[0] == 'H' && !f->sizing && !*a->error_code && !f->reason &&
 		   (a->status == 400 || a->status == 403 || a->status == 404 ||
 		    a->status == 301)) { /* only GET has a body with the reason */
 		f->reason = true;
@@ -243,7 +243,7 @@ int s3_fetch(struct object_service *o, const struct object_range *r, object_done
 	f->unless = str_copy(r->unless, &failed);
 	f->sizing = (r->what == OBJECT_PART || r->what == OBJECT_TAIL) && r->len == 0;
 	f->c = (struct s3_request){
-		.s = s, .key = f->key, .fd = -1, .background = r->background};
+		.s = s, .key = f->key, .http.background = r->background};
 	rc = failed ? err_nomem(e) : s3_get_begin(f, e);
 	if (rc < 0)
 		s3_get_fetch_free(f);

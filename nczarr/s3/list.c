@@ -53,7 +53,7 @@ static int s3_list_one_page(struct s3 *s, const char *query, struct s3_list_list
 			    struct s3_page *ret, struct err *e)
 {
 	struct s3_request c = {
-		.s = s, .method = "GET", .query = query, .fd = -1, .max_body = S3_PAGE_MAX};
+		.s = s, .query = query, .http = {.method = "GET", .max_body = S3_PAGE_MAX}};
 	struct http_response a;
 	int rc = s3_do(&c, &a, e);
 

@@ -41,11 +41,9 @@ struct upload {
 static struct s3_request call_of(const struct upload *u, const char *method, const char *query)
 {
 	return (struct s3_request){.s = u->w.s,
-				   .method = method,
 				   .key = u->w.key,
 				   .query = query,
-				   .fd = -1,
-				   .max_body = 1u << 16};
+				   .http = {.method = method, .max_body = 1u << 16}};
 }
 
 static int multipart_begin(struct upload *u, struct err *e)
@@ -147,12 +145,13 @@ static int start_part(struct upload *u, size_t index, struct err *e)
 	buf_printf(&p->query, "partNumber=%zu&%s%c", index + 1, (char *)u->query.data, '\0');
 	p->c = call_of(u, "PUT", (const char *)p->query.data);
 	p->c.digest = p->digest;
-	p->c.body = data;
-	p->c.fd = u->w.fd;
-	p->c.off = u->w.off + at;
-	p->c.len = n;
-	rc = buf_ok(&p->query) ? s3_digest(data, u->w.fd, p->c.off, n, p->digest, NULL, &why)
-			       : err_nomem(&why);
+	p->c.http.body = data;
+	p->c.http.body_fd = u->w.fd;
+	p->c.http.body_off = u->w.off + at;
+	p->c.http.body_len = n;
+	rc = buf_ok(&p->query)
+		     ? s3_digest(data, u->w.fd, u->w.off + at, n, p->digest, NULL, &why)
+		     : err_nomem(&why);
 	pthread_mutex_lock(&u->lock);
 	u->flying++;
 	pthread_mutex_unlock(&u->lock);
@@ -252,8 +251,8 @@ static int multipart_finish(struct upload *u, const char *condition, struct err 
 	if (rc < 0)
 		return rc;
 	c.digest = digest;
-	c.body = body.data;
-	c.len = body.len;
+	c.http.body = body.data;
+	c.http.body_len = body.len;
 	c.headers[0] = "Content-Type: application/xml";
 	c.headers[1] = condition;
 	rc = s3_do(&c, &a, e);

@@ -37,15 +37,15 @@ static int once(struct putting *p, struct object_info *ret, unsigned *ret_status
 		unsigned *ret_tries, struct err *e)
 {
 	struct s3_request c = {.s = p->w.s,
-			       .method = "PUT",
 			       .key = p->w.key,
 			       .headers = {*p->condition ? p->condition : NULL},
 			       .digest = p->sha256,
-			       .body = p->w.len ? p->w.data : NULL,
-			       .fd = p->w.fd,
-			       .off = p->w.off,
-			       .len = p->w.len,
-			       .max_body = 1u << 16};
+			       .http = {.method = "PUT",
+					.body = p->w.len ? p->w.data : NULL,
+					.body_len = p->w.len,
+					.body_fd = p->w.fd,
+					.body_off = p->w.off,
+					.max_body = 1u << 16}};
 	struct http_response a;
 	int rc = s3_do(&c, &a, e);
 
@@ -123,7 +123,7 @@ int s3_remove(struct object_service *o, const char *key, struct err *e)
 {
 	struct s3 *s = CONTAINER_OF(o, struct s3, base);
 	struct s3_request c = {
-		.s = s, .method = "DELETE", .key = key, .fd = -1, .max_body = 1u << 16};
+		.s = s, .key = key, .http = {.method = "DELETE", .max_body = 1u << 16}};
 	struct http_response a;
 	int rc = s3_key_check(s, key, e);
 

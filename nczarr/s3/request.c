@@ -102,7 +102,7 @@ static int request_sign(void *arg, struct http_transfer *r, struct err *e)
 	if (!path)
 		return err_nomem(e);
 	in = (struct s3_signing){
-		.method = c->method,
+		.method = c->http.method,
 		.host = c->host,
 		.path = path,
 		.query = c->query,
@@ -124,7 +124,7 @@ static int request_sign(void *arg, struct http_transfer *r, struct err *e)
 static bool request_judge(void *arg, const struct http_response *a)
 {
 	const struct s3_request *c = arg;
-	bool object = strcmp(c->method, "GET") == 0 && c->key;
+	bool object = strcmp(c->http.method, "GET") == 0 && c->key;
 
 	if (a->status == 409)
 		return http_code_is(a, "ConditionalRequestConflict") ||
@@ -137,9 +137,8 @@ static bool request_judge(void *arg, const struct http_response *a)
 	       s3_xml_root(a->body.data, a->body.len, "Error") != 0;
 }
 
-/* request_ready - set payer, keys, endpoint and address, and describe the request. */
-static int request_ready(struct s3_request *c, bool wait, struct http_request *ret,
-			 struct err *e)
+/* request_ready - set payer, keys, endpoint and address. */
+static int request_ready(struct s3_request *c, bool wait, struct err *e)
 {
 	size_t n = 0;
 	int rc = s3_prepare(c->s, wait, e);
@@ -151,44 +150,31 @@ static int request_ready(struct s3_request *c, bool wait, struct http_request *r
 	if (c->turns == 0 && c->s->opts->requester_pays && n + 1 < ARRAY_LEN(c->headers))
 		c->headers[n] = "x-amz-request-payer: requester";
 	rc = request_build(c, e);
-	*ret = (struct http_request){
-		.method = c->method,
-		.url = (const char *)c->url.data,
-		.headers = c->headers,
-		.body = c->body,
-		.body_len = c->len,
-		.body_fd = c->fd,
-		.body_off = c->off,
-		.max_body = c->max_body,
-		.part_off = c->part_off,
-		.part_len = c->part_len,
-		.background = c->background,
-		.sign = request_sign,
-		.judge = request_judge,
-		.sign_arg = c,
-	};
+	c->http.url = (const char *)c->url.data;
+	c->http.headers = c->headers;
+	c->http.sign = request_sign;
+	c->http.judge = request_judge;
+	c->http.sign_arg = c;
 	return rc;
 }
 
 int s3_start(struct s3_request *c, http_done_fn *done, void *arg, struct err *e)
 {
-	struct http_request w;
-	int rc = request_ready(c, !s3_in_done && !c->background, &w, e);
+	int rc = request_ready(c, !s3_in_done && !c->http.background, e);
 
-	return rc ? rc : http_start(c->s->net, &w, done, arg, e);
+	return rc ? rc : http_start(c->s->net, &c->http, done, arg, e);
 }
 
 int s3_do(struct s3_request *c, struct http_response *ret, struct err *e)
 {
-	struct http_request w;
 	int rc;
 
 	do {
 		*ret = (struct http_response){.rc = 0};
-		rc = request_ready(c, true, &w, e);
+		rc = request_ready(c, true, e);
 		if (rc < 0)
 			return rc;
-		rc = http_do(c->s->net, &w, ret, NULL);
+		rc = http_do(c->s->net, &c->http, ret, NULL);
 	} while (s3_should_reissue(c, ret));
 	return s3_failed(c, ret, e);
 }
@@ -253,7 +239,7 @@ static bool learn_keys(struct s3_request *c, const struct http_response *a)
 			  http_code_is(a, "ExpiredTokenException")))
 		return false;
 	rc = aws_refused(c->s->aws, c->keys);
-	c->expired = s3_in_done && (rc < 0 || (rc == 0 && c->background));
+	c->expired = s3_in_done && (rc < 0 || (rc == 0 && c->http.background));
 	return rc > 0 || (rc < 0 && !s3_in_done);
 }
 

@@ -65,18 +65,12 @@ bool s3_relocate(struct s3 *s, const struct s3_endpoint *old, const char *region
  * s3_start(). */
 struct s3_request {
 	struct s3 *s;                /* borrowed: the caller has a reference */
-	const char *method;
+	/* method, body, max_body, part and background; request.c sets the others */
+	struct http_request http;
 	const char *key;             /* below the root; NULL: the bucket itself */
 	const char *query;           /* encoded; NULL */
 	const char *headers[8];      /* NULL-terminated, borrowed; all signed */
 	const char *digest;          /* of the body; NULL: S3_UNSIGNED of a GET */
-	const void *body;
-	int fd;
-	uint64_t off, len;           /* of the body */
-	uint64_t max_body;           /* of the answer */
-	uint64_t part_off,
-		part_len; /* the range of the Range header, see http_request; 0: none */
-	bool background;
 
 	/* its own; s3_request_release */
 	struct buf url;
