@@ -194,20 +194,13 @@ static int absolute(const char *path, char **ret, struct err *e)
 /* without_user - an address as it was typed, without user and password. */
 static char *without_user(const char *text)
 {
-	const char *from = strstr(text, "://") + 3, *at = NULL;
+	const char *from = strstr(text, "://") + 3, *host = from;
 	size_t n = strcspn(from, "/?#");
-	char *out = strdup(text);
 
 	for (size_t i = 0; i < n; i++)
 		if (from[i] == '@')
-			at = from + i + 1;
-	if (out && at) {
-		size_t len = strlen(out), cut = (size_t)(at - from);
-
-		memmove(out + (from - text), at, strlen(at) + 1);
-		explicit_bzero(out + (len - cut), cut); /* the end exists twice */
-	}
-	return out;
+			host = from + i + 1;
+	return str_printf("%.*s%s", (int)(from - text), text, host);
 }
 
 /* cmdline_wipe - overwrite an argument that contains secrets: this memory is /proc/PID/cmdline,

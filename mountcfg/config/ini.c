@@ -38,12 +38,12 @@ static int config_ini_bad(const struct feed *f, int rc, const char *what)
 /* cut_comment - remove a comment, which begins with a ';' after a blank. */
 static void cut_comment(char *text)
 {
-	for (char *p = text; *p; p++) {
-		if (p > text && *p == ';' && (p[-1] == ' ' || p[-1] == '\t')) {
-			*p = '\0';
-			return;
-		}
-	}
+	char *p = strchr(text, ';');
+
+	while (p && (p == text || !strchr(" \t", p[-1])))
+		p = strchr(p + 1, ';');
+	if (p)
+		*p = '\0';
 }
 
 /* open_section - parse "[kind name]". */

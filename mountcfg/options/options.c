@@ -50,23 +50,16 @@ const struct cfg_option *cfg_option_find(const char *name, size_t len)
 }
 
 /* concat_words - append "a, b or c". */
-static void concat_words(const struct cfg_word *words, struct buf *out)
+static void concat_words(const char *const *words, size_t n, struct buf *out)
 {
-	size_t n = 0;
-
-	while (words[n].text && !words[n].hidden)
-		n++;
-	for (size_t i = 0; i < n; i++) {
-		if (i > 0)
-			buf_puts(out, i + 1 == n ? " or " : ", ");
-		buf_puts(out, words[i].text);
-	}
+	for (size_t i = 0; i < n; i++)
+		buf_printf(out, "%s%s", i == 0 ? "" : i + 1 == n ? " or " : ", ", words[i]);
 	buf_putc(out, '\0');
 }
 
 static int bad_word(const struct cfg_option *o, const char *value, struct err *e)
 {
-	const char *list[8], *near;
+	const char *list[8] = {NULL}, *near;
 	auto_buf text = buf_of(256);
 	size_t n = 0;
 
@@ -74,7 +67,7 @@ static int bad_word(const struct cfg_option *o, const char *value, struct err *e
 		if (!w->hidden)
 			list[n++] = w->text;
 	near = value[strspn(value, "0123456789")] ? cfg_nearest(value, list, n) : NULL;
-	concat_words(o->words, &text);
+	concat_words(list, n, &text);
 	if (near)
 		return err_set(e, -EINVAL,
 			       "-o %s: unknown value '%s': use %s (did you mean %s=%s?)",
@@ -190,13 +183,12 @@ static int set_rule(struct cfg *cfg, const struct cfg_option *o, const char *val
 
 static bool endpoint_ok(const char *text)
 {
-	struct url u;
-	bool ok;
+	struct url u = {0};
+	bool ok = url_parse(text, &u, NULL) == 0;
 
-	if (url_parse(text, &u, NULL) < 0)
-		return false;
-	ok = (strcmp(u.scheme, "http") == 0 || strcmp(u.scheme, "https") == 0) && !u.user &&
-	     !u.password && !u.query && !u.fragment && (!*u.path || strcmp(u.path, "/") == 0);
+	ok = ok && (strcmp(u.scheme, "http") == 0 || strcmp(u.scheme, "https") == 0) &&
+	     !u.user && !u.password && !u.query && !u.fragment &&
+	     (!*u.path || strcmp(u.path, "/") == 0);
 	url_release(&u);
 	return ok;
 }
@@ -251,13 +243,12 @@ static int options_set_value(struct cfg *cfg, const struct cfg_option *o, const 
 		free(*(char **)field);
 		*(char **)field = copy;
 		return 0;
-	case OPT_FLAG:
-		*(bool *)field = true;
-		return 0;
 	case OPT_RULE:
 		return set_rule(cfg, o, value, e);
 	case OPT_LIST:
 		return set_list(o, value, field, e);
+	case OPT_FLAG: /* set_known sets it */
+		break;
 	}
 	return -EINVAL;
 }
@@ -535,9 +526,7 @@ static int in_home(const struct cfg_option *o, const char *value, const char *ho
 			       "%s: '%s': must be an absolute path, or begin with ~/", o->name,
 			       value);
 	*ret = str_printf("%s%s", home, value + 1);
-	if (!*ret)
-		return err_nomem(e);
-	return 0;
+	return *ret ? 0 : err_nomem(e);
 }
 
 int cfg_set_key(struct cfg *cfg, const char *name, const char *value, const char *home,
@@ -561,9 +550,7 @@ int cfg_set_key(struct cfg *cfg, const char *name, const char *value, const char
 	if (!mount)
 		return -ENOENT;
 	text = str_printf("%s=%s", name, value);
-	if (!text)
-		return err_nomem(e);
-	return set_mount_option(cfg, text, strlen(name), e);
+	return text ? set_mount_option(cfg, text, strlen(name), e) : err_nomem(e);
 }
 
 /* rule_value - the value of a rule's option in n bytes "filter=..."; NULL: another option. */

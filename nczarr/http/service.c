@@ -342,27 +342,22 @@ static void service_on_answer(void *arg, struct http_response *a)
 static int put_url(const struct http *h, const char *key, char **ret, struct err *e)
 {
 	size_t len = strlen(h->url), n;
-	struct buf b;
+	auto_buf b = buf_of(URL_MAX + 3 * KEY_MAX);
 
 	if (strnlen(key, KEY_MAX + 1) > KEY_MAX)
 		return err_set(e, -ENAMETOOLONG, "'%s': the key is longer than %d bytes",
 			       h->shown, KEY_MAX);
-	buf_init(&b, URL_MAX + 3 * KEY_MAX);
 	buf_puts(&b, h->url);
 	if (key[0] && (len == 0 || h->url[len - 1] != '/'))
 		buf_putc(&b, '/');
 	url_encode(&b, key, strlen(key), true);
 	if (h->query)
 		buf_printf(&b, "?%s", h->query);
-	if (buf_ok(&b) && b.len > URL_MAX) {
-		buf_release(&b);
+	if (buf_ok(&b) && b.len > URL_MAX)
 		return err_set(e, -ENAMETOOLONG, "'%s': the address is longer than %d bytes",
 			       h->shown, URL_MAX);
-	}
 	buf_putc(&b, '\0');
-	if (!buf_ok(&b))
-		buf_release(&b);
-	*ret = (char *)buf_take(&b, &n);
+	*ret = buf_ok(&b) ? (char *)buf_take(&b, &n) : NULL;
 	return *ret ? 0 : err_nomem(e);
 }
 

@@ -70,13 +70,13 @@ static int s3_list_one_page(struct s3 *s, const char *query, struct s3_list_list
 static int all_pages(struct s3 *s, const char *prefix, bool deep, struct s3_list_listing *l,
 		     struct err *e)
 {
-	struct s3_page *page = calloc(1, sizeof(*page));
-	char *token = calloc(1, sizeof(page->token)), *seen = calloc(1, sizeof(page->token));
-	struct buf q;
+	auto_free struct s3_page *page = calloc(1, sizeof(*page));
+	auto_free char *token = calloc(1, sizeof(page->token));
+	auto_free char *seen = calloc(1, sizeof(page->token));
+	auto_buf q = buf_of(1u << 16);
 	int rc = page && token && seen ? 0 : err_nomem(e);
 	bool more = true;
 
-	buf_init(&q, 1u << 16);
 	for (size_t n = 0, mark = 1, empty = 0; rc == 0 && more; n++) {
 		rc = s3_list_put_query(&q, prefix, deep, token, e);
 		rc = rc ? rc : s3_list_one_page(s, (const char *)q.data, l, page, e);
@@ -98,10 +98,6 @@ static int all_pages(struct s3 *s, const char *prefix, bool deep, struct s3_list
 			mark *= 2;
 		}
 	}
-	buf_release(&q);
-	free(token);
-	free(seen);
-	free(page);
 	return rc;
 }
 
