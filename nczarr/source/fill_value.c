@@ -208,10 +208,17 @@ static bool float_of(const json_t *v, double *ret)
 /* hex_bits - "0x7fc00000": as many digits as the type has, or fewer. */
 static bool hex_bits(const struct ds_text *s, uint32_t size, uint64_t *ret)
 {
+	static const char digits[] = "0123456789abcdefABCDEF";
+
 	if (s->len < 3 || s->len > 2 + 2 * (size_t)size || strncmp(s->s, "0x", 2) != 0 ||
-	    strspn(s->s + 2, "0123456789abcdefABCDEF") != s->len - 2)
+	    strspn(s->s + 2, digits) != s->len - 2)
 		return false;
-	*ret = strtoull(s->s + 2, NULL, 16);
+	*ret = 0;
+	for (size_t i = 2; i < s->len; i++) {
+		const uint64_t at = (uint64_t)(strchr(digits, s->s[i]) - digits);
+
+		*ret = *ret << 4 | (at < 16 ? at : at - 6);
+	}
 	return true;
 }
 
