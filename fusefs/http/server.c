@@ -15,6 +15,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
+#include "base/core/str.h"
 #include "base/observe/log.h"
 #include "base/process/sandbox.h"
 #include "base/observe/print.h"
@@ -49,7 +50,7 @@ struct http_server_place {
 	socklen_t len;
 };
 
-/* parse_place - cfg_parse has checked the address. */
+/* parse_place - cfg_parse() has checked the address. */
 static void parse_place(const char *text, struct http_server_place *ret)
 {
 	if (strcmp(text, "localhost") == 0)
@@ -111,8 +112,8 @@ static int start_listening(struct serve *s, struct err *e)
 	struct http_server_place p;
 
 	parse_place(host, &p);
-	if (text)
-		port = strtoul(text, NULL, 10); /* cfg_parse has checked it */
+	if (text && str_u64(text, strlen(text), UINT16_MAX, &port) < 0)
+		return err_set(e, -EINVAL, "-p '%s': not a port", text);
 	for (int i = 0; i < (text ? 1 : PORTS); i++) {
 		p.at.v4.sin_port = htons((uint16_t)(port + (uint64_t)i));
 		s->fd = listen_at(&p);
