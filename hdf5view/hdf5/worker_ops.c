@@ -197,9 +197,9 @@ static bool needs(const struct isolated *g)
  * filters make it look. */
 static void worker_ops_before(const void *own, const void *data)
 {
-	const struct isolated_job *job = data;
+	const struct isolated_job *job = own ? own : data;
 
-	if (job ? job->plugins : isolated_own_plugins(own))
+	if (job->plugins)
 		codec_plugins_look();
 }
 

@@ -13,6 +13,16 @@
 #define BLOB_PROXY_READ_MAX ((uint64_t)1 << 20) /* bytes of one answer */
 #define BLOB_PROXY_PARTS_MAX 256                /* ranges of one hint */
 
+enum blob_proxy_op { BLOB_PROXY_READ = 1, BLOB_PROXY_WANT };
+
+/* blob_proxy_request - a request of a child; both ends are the same program. READ: the reply is a
+ * child_answer, then exactly len bytes if its rc is 0, else an error string. WANT: n blob_parts
+ * follow, and there is no reply. */
+struct blob_proxy_request {
+	uint32_t op, n;
+	uint64_t off, len;
+};
+
 /* ---- blob_proxy_server.c: the server's end ---- */
 
 struct blob_proxy_server;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/process/worker.h"
-#include "hdf5view/isolate/blob_proxy_int.h"
+#include "hdf5view/isolate/blob_proxy.h"
 
 #define BLOCK ((uint64_t)32 << 10)
 #define BLOCKS 256        /* 8 MiB in total */

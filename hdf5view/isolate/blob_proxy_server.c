@@ -15,7 +15,7 @@
 #include "base/process/child.h"
 #include "base/os/cancel.h"
 #include "base/os/thread.h"
-#include "hdf5view/isolate/blob_proxy_int.h"
+#include "hdf5view/isolate/blob_proxy.h"
 
 #define WHOLE_BYTES ((uint64_t)4 << 20)  /* a file of at most this size is prefetched whole */
 #define HEAD_BYTES ((uint64_t)1 << 20)   /* of larger files: most metadata is here, ... */

@@ -2,23 +2,9 @@
 /* child_job.c - children for libraries: what they are sent, and what they make of it. */
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "hdf5view/isolate/isolated_source.h"
-
-/* own_job - for a child forked from this process, which has the source already. */
-struct own_job {
-	struct isolated *g;
-	enum isolated_job_kind kind;
-};
-
-bool isolated_own_plugins(const void *p)
-{
-	const struct own_job *own = p;
-	const struct isolated *g = own->g;
-
-	return g->plugins ||
-	       (own->kind == ISOLATED_READ && g->kind->needs && g->kind->needs(g));
-}
 
 /* child_job_confine - enter the sandbox before reading anything of the source. */
 static int child_job_confine(const struct isolated_kind *kind, const struct isolated_job *job,
@@ -28,26 +14,11 @@ static int child_job_confine(const struct isolated_kind *kind, const struct isol
 	const struct sandbox_limits limits = {.memory = job->memory, .cpu_ms = job->cpu_ms};
 	size_t n = job->remote ? 0 : 1;
 
-	if (job->has_root)
+	if (job->external_root[0])
 		paths[n++] = (struct sandbox_path){.path = job->external_root, .fd = -1};
 	if (kind->library->confine)
 		return kind->library->confine(paths, n, &limits, e);
 	return sandbox_enter(kind->child.may, paths, n, &limits, e);
-}
-
-/* child_job_job_of - this process's job: as sent to the forker, or, in a fork of the requesting
- * process, made from that process's source. */
-static const struct isolated_job *child_job_job_of(const struct child_self *self, struct err *e)
-{
-	const struct own_job *own = self->own;
-	struct isolated_job *job;
-
-	if (!own)
-		return self->data;
-	job = alloc_array(1, sizeof(*job)); /* lives as long as the process */
-	if (!job)
-		(void)err_nomem(e);
-	return job && isolated_job_of(own->g, own->kind, job, e) == 0 ? job : NULL;
 }
 
 /* child_job_next - in a child that opens several files: close g, and return the next source. */
@@ -73,45 +44,31 @@ static struct isolated *child_job_next(const struct isolated_kind *kind, struct 
 	return g;
 }
 
-/* Most children know of the source only what the forker received. */
 void isolated_run(const struct isolated_kind *kind, const struct child_self *self)
 {
-	const struct own_job *own = self->own;
-	struct isolated *g = own ? own->g : NULL;
+	const struct isolated_job *job = self->own ? self->own : self->data;
+	struct isolated *g;
 	struct err e = ERR_INIT;
-	const struct isolated_job *job = child_job_job_of(self, &e);
 	int rc;
 
+	if (self->own) /* a fork of the process that has the model's region */
+		(void)munmap(job->at, job->size);
 	if (kind->library->begin)
 		kind->library->begin();
-	if (!job || child_job_confine(kind, job, self->fds[ISOLATED_FD_SOURCE], &e) < 0) {
-		worker_reply(self->sock, e.code ? e.code : -EIO, 0, &e);
+	rc = child_job_confine(kind, job, self->fds[ISOLATED_FD_SOURCE], &e);
+	rc = rc ? rc
+		: isolated_of_job(kind, job, self->fds[ISOLATED_FD_SOURCE],
+				  self->fds[ISOLATED_FD_REGION], &g, &e);
+	if (rc < 0) {
+		worker_reply(self->sock, rc, 0, &e);
 		_exit(1);
 	}
-	if (!own) {
-		rc = isolated_of_job(kind, job, self->fds[ISOLATED_FD_SOURCE],
-				     self->fds[ISOLATED_FD_REGION], &g, &e);
-		if (rc < 0) {
-			worker_reply(self->sock, rc, 0, &e);
-			_exit(1);
-		}
-	}
-	if (own && isolated_remote(g)) { /* its blob has threads, which a fork does not have */
-		struct blob *b =
-			blob_proxy_client_new(self->fds[ISOLATED_FD_SOURCE], g->blob->size);
-
-		g->blob = b;
-		if (!b || (g->kind->set_up && g->kind->set_up(g, &e) < 0)) {
-			worker_reply(self->sock, -EIO, 0, &e);
-			_exit(1);
-		}
-	}
 	isolated_look_at_crashes();
-	if ((own ? own->kind : job->kind) == ISOLATED_READ)
+	if (job->kind == ISOLATED_READ)
 		isolated_read_job(g, self->sock);
 	for (;;) {
 		isolated_open_job(g, self->sock);
-		if (own || !job->more)
+		if (self->own || !job->more)
 			_exit(0); /* no exit handlers: they are the server's */
 		g = child_job_next(kind, g, self);
 	}
@@ -123,20 +80,10 @@ static int child_job_start(struct isolated *g, enum isolated_job_kind kind, int 
 {
 	const int fds[ISOLATED_FDS] = {
 		[ISOLATED_FD_SOURCE] = fd, [ISOLATED_FD_REGION] = g->region_fd};
-	struct own_job own = {.g = g, .kind = kind};
-	auto_free struct isolated_job *job = NULL;
+	auto_free struct isolated_job *job = alloc_array(1, sizeof(*job));
+	int rc = job ? isolated_job_of(g, kind, job, e) : err_nomem(e);
 
-	if (child_prepared()) {
-		int rc;
-
-		job = alloc_array(1, sizeof(*job));
-		if (!job)
-			return err_nomem(e);
-		rc = isolated_job_of(g, kind, job, e);
-		if (rc < 0)
-			return rc;
-	}
-	return child_start(&g->kind->child, &own, job, job ? sizeof(*job) : 0, fds, ret, e);
+	return rc < 0 ? rc : child_start(&g->kind->child, job, job, sizeof(*job), fds, ret, e);
 }
 
 int isolated_child_start(struct isolated *g, enum isolated_job_kind kind,
@@ -153,8 +100,7 @@ int isolated_child_start(struct isolated *g, enum isolated_job_kind kind,
 	/* the thread comes after the child, which may be a fork of this process */
 	rc = child_job_start(g, kind, pair[1], &ret->w.child, e);
 	(void)close(pair[1]);
-	if (rc == 0)
-		rc = blob_proxy_serve(g->blob, pair[0], kind == ISOLATED_OPEN, &ret->remote, e);
+	rc = rc ? rc : blob_proxy_serve(g->blob, pair[0], kind == ISOLATED_OPEN, &ret->remote, e);
 	if (rc < 0) {
 		(void)worker_end(&ret->w);
 		(void)close(pair[0]);
@@ -190,9 +136,7 @@ int isolated_shared_start(struct isolated *g, struct worker *w, struct err *e)
 		return child_job_start(g, ISOLATED_OPEN, g->fd, &w->child, e);
 	}
 	job = alloc_array(1, sizeof(*job));
-	if (!job)
-		return err_nomem(e);
-	rc = isolated_job_of(g, ISOLATED_OPEN, job, e);
+	rc = job ? isolated_job_of(g, ISOLATED_OPEN, job, e) : err_nomem(e);
 	if (rc < 0)
 		return rc;
 	if (g->opts.open_timeout_ms)

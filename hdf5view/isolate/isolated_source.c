@@ -71,11 +71,9 @@ int isolated_job_of(const struct isolated *g, enum isolated_job_kind kind,
 	ret->max_chunk_bytes = g->opts.max_chunk_bytes;
 	ret->max_index_bytes = g->opts.max_index_bytes;
 	isolated_limits(g, kind, ret);
-	ret->has_root = root != NULL;
 	ret->keep_going = g->opts.keep_going;
 	ret->remote = isolated_remote(g);
 	ret->more = kind == ISOLATED_OPEN && isolated_shares(g);
-	ret->named = isolated_remote(g) || g->origin;
 	memcpy(ret->path, g->path, strlen(g->path) + 1);
 	if (root)
 		memcpy(ret->external_root, root, strlen(root) + 1);
@@ -95,10 +93,8 @@ static int use_model(struct isolated *g, struct err *e)
 	return g->kind->use(g, m->own, e);
 }
 
-/* isolated_source_set_up - make paths canonical and set up the kind. named: path is only a name
- * for messages. */
-static int isolated_source_set_up(struct isolated *g, const char *path, bool named,
-				  struct err *e)
+/* find_paths - make the paths canonical. named: path is only a name for messages. */
+static int find_paths(struct isolated *g, const char *path, bool named, struct err *e)
 {
 	const char *root = named ? NULL : g->opts.external_root;
 
@@ -116,6 +112,11 @@ static int isolated_source_set_up(struct isolated *g, const char *path, bool nam
 		if (!g->external_root)
 			return err_nomem(e);
 	}
+	return 0;
+}
+
+static int set_up_kind(struct isolated *g, struct err *e)
+{
 	return g->kind->set_up ? g->kind->set_up(g, e) : 0;
 }
 
@@ -142,15 +143,18 @@ int isolated_of_job(const struct isolated_kind *kind, const struct isolated_job 
 					  .max_chunk_bytes = job->max_chunk_bytes,
 					  .max_index_bytes = job->max_index_bytes,
 					  .keep_going = job->keep_going};
-	if (job->has_root)
-		g->opts.external_root = job->external_root;
+	/* the file may have been moved since the server found its canonical path */
+	g->path = strdup(job->path);
+	g->external_root = job->external_root[0] ? strdup(job->external_root) : NULL;
+	if (!g->path || (job->external_root[0] && !g->external_root))
+		return err_nomem(e);
 	g->region_size = job->size;
 	g->region =
 		mmap(job->at, job->size, prot, MAP_SHARED | MAP_FIXED_NOREPLACE, region_fd, 0);
 	if (g->region != job->at)
 		return err_set(e, -EADDRINUSE, "cannot map memory for %s's process",
 			       kind->child.who);
-	rc = isolated_source_set_up(g, job->path, job->named, e);
+	rc = set_up_kind(g, e);
 	if (rc == 0 && job->kind == ISOLATED_READ)
 		rc = use_model(g, e);
 	*ret = g;
@@ -458,7 +462,8 @@ int isolated_open(const struct isolated_kind *kind, const struct source_at *at,
 	g->region_fd = -1;
 	g->opts = *opts;
 	isolated_worker_init(&g->worker, opts->read_timeout_ms);
-	rc = isolated_source_set_up(g, at->path, isolated_remote(g) || g->origin, &why);
+	rc = find_paths(g, at->path, isolated_remote(g) || g->origin, &why);
+	rc = rc ? rc : set_up_kind(g, &why);
 	if (rc == 0)
 		rc = opts->model && share_model(g, opts->model) ? use_model(g, &why)
 								: open_model(g, &why);
@@ -542,33 +547,4 @@ void isolated_model_of(const struct source *s, struct source_model *ret)
 void isolated_hold(struct source *s, bool on)
 {
 	atomic_store_explicit(&isolated_of(s)->held, on, memory_order_release);
-}
-
-int isolated_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out,
-			size_t len, struct err *e)
-{
-	const struct ds_array *a = &s->ds.arrays[array];
-	int rc;
-
-	if (a->unreadable)
-		return err_set(e, -EOPNOTSUPP, "%s", a->unreadable);
-	if (dt_is_vlen(&a->type) || len != a->chunk_bytes)
-		return err_set(e, -EINVAL, "a chunk has %llu bytes, not %zu",
-			       (unsigned long long)a->chunk_bytes, len);
-	rc = isolated_chunk(isolated_of(s), array, linear, out, len, e);
-	return rc == 0 ? isolated_check(s, e) : rc;
-}
-
-int isolated_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct buf *out,
-		       struct err *e)
-{
-	const struct ds_array *a = &s->ds.arrays[array];
-	int rc;
-
-	if (a->unreadable)
-		return err_set(e, -EOPNOTSUPP, "%s", a->unreadable);
-	if (!dt_is_vlen(&a->type) || !isolated_of(s)->kind->library->vlen)
-		return err_set(e, -EINVAL, "its elements have a fixed size");
-	rc = isolated_vlen(isolated_of(s), array, linear, out, e);
-	return rc == 0 ? isolated_check(s, e) : rc;
 }

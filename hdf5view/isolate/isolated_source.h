@@ -36,7 +36,7 @@ struct isolated_kind;
 
 enum isolated_job_kind { ISOLATED_OPEN, ISOLATED_READ };
 
-/* isolated_job - a child's task; plain data, sent to the process that forks. */
+/* isolated_job - a child's task; plain data. */
 struct isolated_job {
 	enum isolated_job_kind kind;
 	void *at;                  /* address of the model's region, the same in every process */
@@ -46,11 +46,10 @@ struct isolated_job {
 	uint64_t memory, cpu_ms;   /* limits of the child: struct sandbox_limits */
 	bool plugins;              /* load third-party filter plugins */
 	bool again;                /* second attempt, after a large allocation failed */
-	bool has_root, keep_going;
-	bool named;                /* path is only a name for messages */
+	bool keep_going;
 	bool remote; /* ISOLATED_FD_SOURCE is a socket for blob_proxy_client_new */
 	bool more;                 /* wait for another job afterwards */
-	char path[PATH_MAX], external_root[PATH_MAX];
+	char path[PATH_MAX], external_root[PATH_MAX]; /* canonical; "": none */
 };
 
 /* The descriptors of a job, for isolated_kind.child.n_fds. */
@@ -205,14 +204,6 @@ void isolated_worker_init(struct isolated_worker *w, uint64_t timeout_ms);
 /* isolated_worker_release - end the process. No other call may be in progress. */
 void isolated_worker_release(struct isolated_worker *w);
 
-/* isolated_chunk, isolated_vlen - call library->chunk and library->vlen in the worker. -EIO: the
- * library died or did not reply, so nothing is known about the chunk. On failure the contents of a
- * chunk's `out` are undefined. Any thread. */
-int isolated_chunk(struct isolated *g, uint32_t array, uint64_t linear, uint8_t *out,
-		   size_t len, struct err *e) NZ_MUST_USE;
-int isolated_vlen(struct isolated *g, uint32_t array, uint64_t linear, struct buf *out,
-		  struct err *e) NZ_MUST_USE;
-
 /* ---- resource_errors.c: in a child, detect shortages that its library hides ---- */
 
 /* resource_errors_note - after a library call: record whether memory, descriptors or reads failed
@@ -238,7 +229,10 @@ void isolated_look_at_crashes(void);
 int isolated_open(const struct isolated_kind *kind, const struct source_at *at,
 		  const struct source_options *opts, struct source **ret,
 		  struct err *e) NZ_MUST_USE;
-/* The others; contracts in translate/contract/source.h. */
+/* The others; contracts in translate/contract/source.h. isolated_read_chunk and isolated_read_vlen
+ * call library->chunk and library->vlen in the worker (read_worker.c). -EIO: the library died or
+ * did not reply, so nothing is known about the chunk. On failure the contents of a chunk's `out`
+ * are undefined. */
 void isolated_close(struct source *s);
 int isolated_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out,
 			size_t len, struct err *e);
@@ -275,9 +269,6 @@ int isolated_shared_start(struct isolated *g, struct worker *w, struct err *e) N
  * because the remote bytes were. */
 enum child_taken isolated_call(struct isolated_proc *p, struct worker_call *c, bool *ret_slow,
 			       struct err *e);
-/* isolated_own_plugins - job.plugins of a child that this process forks itself. own:
- * isolated_child_start's. */
-bool isolated_own_plugins(const void *own);
 /* isolated_run - the body of a child process; for isolated_kind.child.run. */
 void isolated_run(const struct isolated_kind *kind, const struct child_self *self);
 

@@ -156,9 +156,10 @@ static int read_worker_read_locked(struct isolated *g, struct read_worker_reques
 	return rc;
 }
 
-static int read_worker_read_one(struct isolated *g, struct read_worker_request *q,
+static int read_worker_read_one(struct source *s, struct read_worker_request *q,
 				struct worker_call *c, struct err *e)
 {
+	struct isolated *g = isolated_of(s);
 	int rc = cancel_lock(&g->worker.lock);
 
 	if (rc < 0)
@@ -169,25 +170,36 @@ static int read_worker_read_one(struct isolated *g, struct read_worker_request *
 	c->known = RETRY_NOMEM;
 	rc = read_worker_read_locked(g, q, c, e);
 	(void)pthread_mutex_unlock(&g->worker.lock);
-	return rc;
+	return rc == 0 ? isolated_check(s, e) : rc;
 }
 
-int isolated_chunk(struct isolated *g, uint32_t array, uint64_t linear, uint8_t *out,
-		   size_t len, struct err *e)
+int isolated_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out,
+			size_t len, struct err *e)
 {
+	const struct ds_array *a = &s->ds.arrays[array];
 	struct read_worker_request q = {
 		.op = OP_CHUNK, .array = array, .linear = linear, .len = len};
 	struct worker_call c = {.out = out};
 
-	return read_worker_read_one(g, &q, &c, e);
+	if (a->unreadable)
+		return err_set(e, -EOPNOTSUPP, "%s", a->unreadable);
+	if (dt_is_vlen(&a->type) || len != a->chunk_bytes)
+		return err_set(e, -EINVAL, "a chunk has %llu bytes, not %zu",
+			       (unsigned long long)a->chunk_bytes, len);
+	return read_worker_read_one(s, &q, &c, e);
 }
 
-int isolated_vlen(struct isolated *g, uint32_t array, uint64_t linear, struct buf *out,
-		  struct err *e)
+int isolated_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct buf *out,
+		       struct err *e)
 {
+	const struct ds_array *a = &s->ds.arrays[array];
 	struct read_worker_request q = {
 		.op = OP_VLEN, .array = array, .linear = linear, .len = out->max - out->len};
 	struct worker_call c = {.append = out};
 
-	return read_worker_read_one(g, &q, &c, e);
+	if (a->unreadable)
+		return err_set(e, -EOPNOTSUPP, "%s", a->unreadable);
+	if (!dt_is_vlen(&a->type) || !isolated_of(s)->kind->library->vlen)
+		return err_set(e, -EINVAL, "its elements have a fixed size");
+	return read_worker_read_one(s, &q, &c, e);
 }

@@ -5,7 +5,7 @@
  *
  *   test_remote FILE ...   counts requests for the given files */
 #include "hdf5view/hdf5view.h"
-#include "hdf5view/isolate/blob_proxy_int.h"
+#include "hdf5view/isolate/blob_proxy.h"
 #include "hdf5view/hdf5/library.h"
 
 #include <errno.h>

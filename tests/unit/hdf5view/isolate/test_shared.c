@@ -146,6 +146,26 @@ static void test_killed(void **state)
 	assert_in_range(expect_file("a", 2, true), 0, 1);
 }
 
+/* A file that was renamed after it was opened is read through its descriptor. */
+static void test_renamed(void **state)
+{
+	struct err e = ERR_INIT;
+	struct source *s = NULL;
+	char other[64];
+	int32_t v = -1;
+
+	(void)state;
+	(void)snprintf(other, sizeof(other), "%s/a/other.nc", top);
+	if (open_file("a", 0, true, &s, &e) < 0)
+		fail_msg("%s", e.msg);
+	assert_int_equal(rename(path_of("a", 0), other), 0);
+	if (source_read_chunk(s, 0, 0, (uint8_t *)&v, sizeof(v), &e) < 0)
+		fail_msg("%s", e.msg);
+	assert_int_equal(v, 0);
+	source_close(s);
+	assert_int_equal(rename(other, path_of("a", 0)), 0);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -205,6 +225,7 @@ int main(void)
 		CASE(test_other_directory),
 		CASE(test_damaged),
 		CASE(test_killed),
+		CASE(test_renamed),
 	};
 
 	return cmocka_run_group_tests(tests, make_files, remove_files);
