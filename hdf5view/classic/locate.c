@@ -213,8 +213,7 @@ int cdf_read_chunk(struct source *src, uint32_t array, uint64_t linear, uint8_t 
 	} else {
 		ds_chunk_coords(a, linear, at);
 		rc = classic_locate_piece(src, array, at, &off, &n, e);
-		if (rc == 0)
-			rc = blob_read(cdf_of(src)->blob, off, out, (size_t)n, e);
+		rc = rc ? rc : blob_read(cdf_of(src)->blob, off, out, (size_t)n, e);
 	}
 	if (rc < 0)
 		return rc;

@@ -90,8 +90,7 @@ static int classic_model_dims(struct model *m, struct err *e)
 		return cdf_full(m->arena, e);
 	for (uint32_t i = 0; i < n && rc == 0; i++)
 		rc = cdf_name(&m->notes, "dimension", &m->h->dims[i].name, &m->names[i], e);
-	if (rc == 0)
-		rc = cdf_find_duplicates(m->names, n, m->twice, e);
+	rc = rc ? rc : cdf_find_duplicates(m->names, n, m->twice, e);
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
 		uint64_t len = m->h->dims[i].len;
 
@@ -229,12 +228,9 @@ static int classic_model_array(struct model *m, uint32_t i, struct err *e)
 	if (rc == 0)
 		rc = classic_model_fill(m, v, a, e); /* before attributes are converted to host
 						      * order */
-	if (rc == 0)
-		rc = classic_model_shape(m, v, a, e);
-	if (rc == 0)
-		rc = classic_model_chunks(m, a, x, e);
-	if (rc == 0)
-		rc = classic_model_attributes(m, v, a, e);
+	rc = rc ? rc : classic_model_shape(m, v, a, e);
+	rc = rc ? rc : classic_model_chunks(m, a, x, e);
+	rc = rc ? rc : classic_model_attributes(m, v, a, e);
 	ds->n_arrays += rc == 0;
 	return rc < 0 ? err_wrap(e, rc, "'%.80s'", a->name) : 0;
 }
@@ -252,8 +248,7 @@ static int arrays(struct model *m, struct err *e)
 	for (uint32_t i = 0; i < n && rc == 0; i++)
 		rc = cdf_name(&m->notes, "variable", &m->h->vars[i].name, &m->names[i], e);
 	memset(m->twice, 0, m->h->n_dims * sizeof(*m->twice));
-	if (rc == 0)
-		rc = cdf_find_duplicates(m->names, n, m->twice, e);
+	rc = rc ? rc : cdf_find_duplicates(m->names, n, m->twice, e);
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
 		const char *why = m->names[i] ? unfit(m, i) : NULL;
 
@@ -296,10 +291,8 @@ static int classic_model_build(struct model *m, struct err *e)
 		m->numrecs = m->n_records ? count_records(m) : 0;
 	rc = cdf_attrs(&m->notes, "", m->h->attrs, m->h->n_attrs, &root->attrs, &root->n_attrs,
 		       e);
-	if (rc == 0)
-		rc = classic_model_dims(m, e);
-	if (rc == 0)
-		rc = arrays(m, e);
+	rc = rc ? rc : classic_model_dims(m, e);
+	rc = rc ? rc : arrays(m, e);
 	return rc < 0 ? rc : classic_model_finish(m, e);
 }
 

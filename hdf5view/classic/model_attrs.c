@@ -102,8 +102,7 @@ static int classic_model_attrs_names(struct cdf_notes *notes, const char *where,
 		rc = cdf_text(notes->arena, in[i].name.s, in[i].name.len, &t, ret_mapped, e);
 		v[i] = t.s;
 	}
-	if (rc == 0)
-		rc = cdf_find_duplicates(v, n, twice, e);
+	rc = rc ? rc : cdf_find_duplicates(v, n, twice, e);
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
 		const char *why = twice[i] ? "another attribute has the same name"
 				  : !*v[i] ? "it has no name"

@@ -38,8 +38,7 @@ static int classic_source_open_source(const struct source_at *at,
 	s->max_chunk_bytes = opts->max_chunk_bytes;
 	arena_init(&s->base.ds.arena, (size_t)u64_min(opts->max_meta_bytes, SIZE_MAX));
 	rc = cdf_header_read(s->blob, &s->base.ds.arena, &h, e);
-	if (rc == 0)
-		rc = cdf_model(s, &h, e);
+	rc = rc ? rc : cdf_model(s, &h, e);
 	if (rc < 0) {
 		arena_release(&s->base.ds.arena);
 		free(s);

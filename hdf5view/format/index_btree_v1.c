@@ -167,8 +167,7 @@ static int btree1_level(struct btree1_tree *t, const struct btree1_nodes *now, i
 
 		readahead_nodes(&ra, i, now->n, t->guess, node_at, now);
 		rc = btree1_read_node(t, now->addr[i], want, &at, &n, e);
-		if (rc == 0)
-			rc = at == 0 ? leaf(t, n, e) : inner(t, n, next, e);
+		rc = rc ? rc : at == 0 ? leaf(t, n, e) : inner(t, n, next, e);
 	}
 	return rc < 0 || want == 0 ? rc : check_distinct(next, e);
 }
@@ -189,8 +188,7 @@ int h5_btree1_load(struct index_builder *b, struct err *e)
 	if (rc == 0 && depth > FORMAT_DEPTH_MAX)
 		rc = err_set(e, -EBADMSG, "chunk B-tree: depth %u exceeds %u", depth,
 			     FORMAT_DEPTH_MAX);
-	if (rc == 0)
-		rc = depth == 0 ? leaf(&t, n, e) : inner(&t, n, &next, e);
+	rc = rc ? rc : depth == 0 ? leaf(&t, n, e) : inner(&t, n, &next, e);
 	rc = rc ? rc : check_distinct(&next, e);
 	for (int want = (int)depth - 1; rc == 0 && want >= 0; want--) {
 		struct btree1_nodes swap = now;

@@ -84,8 +84,7 @@ static int attrs_put_strings(const struct nc_builder *b, hid_t obj, const struct
 	char **list = nc_texts(at->src->strings, n);
 	int rc = list ? 0 : -1;
 
-	if (!rc)
-		rc = attrs_put(obj, at->name, type, type, space, n ? list : NULL);
+	rc = rc ? rc : attrs_put(obj, at->name, type, type, space, n ? list : NULL);
 	nc_texts_free(list);
 	return rc;
 }

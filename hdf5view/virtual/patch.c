@@ -67,8 +67,7 @@ int nc_patch_address(uint8_t *image, size_t len, size_t *left, uint64_t header, 
 		.blob = &p.blob, .size = len, .offset_size = 8, .length_size = 8};
 	int rc = h5_header_walk(&f, header, patch_layout, &p, e);
 
-	if (rc == 0)
-		rc = err_set(e, -EBADMSG, "it has no layout message");
+	rc = rc ? rc : err_set(e, -EBADMSG, "it has no layout message");
 	if (rc < 0 && rc != -ENOMEM)
 		rc = err_wrap(e, -EBADMSG, "structure: object header at %llu",
 			      (unsigned long long)header);

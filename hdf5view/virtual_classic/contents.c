@@ -437,17 +437,12 @@ static int contents_all(struct contents *c, struct err *e)
 {
 	int rc = contents_groups(c, e);
 
-	if (rc == 0)
-		rc = contents_pick(c, e);
+	rc = rc ? rc : contents_pick(c, e);
 	contents_record(c);
-	if (rc == 0)
-		rc = contents_empty(c, e);
-	if (rc == 0)
-		rc = contents_dims(c, e);
-	if (rc == 0)
-		rc = contents_vars(c, e);
-	if (rc == 0)
-		rc = contents_version(c, e);
+	rc = rc ? rc : contents_empty(c, e);
+	rc = rc ? rc : contents_dims(c, e);
+	rc = rc ? rc : contents_vars(c, e);
+	rc = rc ? rc : contents_version(c, e);
 	return rc < 0 ? rc : contents_places(c, e);
 }
 

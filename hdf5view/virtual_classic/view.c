@@ -111,8 +111,7 @@ int cdf_view_open(struct source *s, const struct cdf_view_options *opts, struct 
 	rc = c->one.plans ? view_decide(c, opts, e) : err_nomem(e);
 	for (uint32_t i = 0; i < s->ds.n_arrays && rc == 0; i++)
 		view_plan_elements(&c->one.plans[i]);
-	if (rc == 0)
-		rc = chunkio_new(s, c->one.plans, &opts->io, &c->io, e);
+	rc = rc ? rc : chunkio_new(s, c->one.plans, &opts->io, &c->io, e);
 	if (rc < 0) {
 		view_close(&c->one.base);
 		return rc;

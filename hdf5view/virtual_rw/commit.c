@@ -261,8 +261,7 @@ static int commit(struct commit_committing *c, struct err *e)
 	change.was = was;
 	rc = older(c, e);
 	source_hold(c->latest->source, true);
-	if (rc == 0)
-		rc = v->opts.commit(v->opts.arg, &change, e);
+	rc = rc ? rc : v->opts.commit(v->opts.arg, &change, e);
 	if (rc == -EINPROGRESS)
 		return commit_decided(c, e);
 	if (rc < 0)

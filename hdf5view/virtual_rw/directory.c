@@ -195,8 +195,7 @@ static int copy_out(struct rw_file *f, int fd, struct err *e)
 
 	while (rc == 0 && n > 0) {
 		rc = rw_copy_read(&f->copy, off, BLOCK, block, &n, e);
-		if (rc == 0)
-			rc = io_pwrite(fd, block, n, off, e);
+		rc = rc ? rc : io_pwrite(fd, block, n, off, e);
 		off += n;
 	}
 	return rc;
@@ -217,8 +216,7 @@ static int virtual_rw_directory_copy_of(struct nc_rw *v, struct rw_file *f, cons
 	copy->copy.size = f->copy.size;
 	rw_work_name(copy, "now", work);
 	(void)pthread_mutex_lock(&v->lock);
-	if (rc == 0)
-		rc = rw_scratch_dir(v, e);
+	rc = rc ? rc : rw_scratch_dir(v, e);
 	(void)pthread_mutex_unlock(&v->lock);
 	if (rc == 0 && renameat(v->opts.dir_fd, work, v->scratch, name) < 0)
 		rc = err_sys(e, errno, "'%s'", name);
@@ -299,8 +297,7 @@ int rw_op_rename(struct view *view, uint64_t dir, const char *name, size_t len, 
 	struct rw_file *f, *over;
 	int rc = rw_in_root(v, dir, e);
 
-	if (rc == 0)
-		rc = rw_in_root(v, to_dir, e);
+	rc = rc ? rc : rw_in_root(v, to_dir, e);
 	if (rc < 0)
 		return rc;
 	(void)pthread_mutex_lock(&v->commit);
@@ -310,8 +307,7 @@ int rw_op_rename(struct view *view, uint64_t dir, const char *name, size_t len, 
 		rc = err_set(e, -ENOENT, "no such file");
 	else if (over && (flags & RENAME_NOREPLACE))
 		rc = err_set(e, -EEXIST, "it already exists");
-	if (rc == 0)
-		rc = rw_file_ready(f, e);
+	rc = rc ? rc : rw_file_ready(f, e);
 	if (rc == 0) {
 		(void)pthread_mutex_lock(&f->write);
 		rc = virtual_rw_directory_rename_file(v, f, to_name, to_len, over, e);

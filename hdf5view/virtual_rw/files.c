@@ -239,8 +239,7 @@ void rw_follow(struct nc_rw *v)
 	if (idle(v) && snapshots_check(v->snapshots, NULL) == -ESTALE) {
 		int rc = snapshots_reopen(v->snapshots, &e);
 
-		if (rc == 0)
-			rc = rw_epoch(v, &e);
+		rc = rc ? rc : rw_epoch(v, &e);
 		if (rc < 0)
 			log_warn("'%s' was changed by another program, and cannot be reopened: "
 				 "%s",

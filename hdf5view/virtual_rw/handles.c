@@ -83,8 +83,7 @@ static int virtual_rw_handles_cut(struct nc_rw *v, struct rw_file *f, uint64_t s
 {
 	int rc = rw_begin(v, f, size == 0, e);
 
-	if (rc == 0)
-		rc = rw_copy_resize(&f->copy, size, e);
+	rc = rc ? rc : rw_copy_resize(&f->copy, size, e);
 	if (rc == 0 && size == 0)
 		f->failed = 0; /* a fresh start */
 	return rc;
@@ -167,8 +166,7 @@ int rw_op_write(struct view *view, uint64_t id, uint64_t fh, uint64_t off, const
 			       (unsigned long long)id);
 	(void)pthread_mutex_lock(&h->file->write);
 	rc = rw_begin(v, h->file, false, e);
-	if (rc == 0)
-		rc = rw_copy_write(&h->file->copy, off, data, len, e);
+	rc = rc ? rc : rw_copy_write(&h->file->copy, off, data, len, e);
 	if (rc < 0)
 		h->file->failed = rc; /* libraries continue as if it had been written */
 	h->wrote = h->wrote || rc < 0 || h->file->copy.dirty;
@@ -423,8 +421,7 @@ int rw_op_finish(struct view *view, bool last NZ_UNUSED, struct err *e)
 		rw_file_put(v, f);
 	}
 	(void)pthread_mutex_lock(&v->commit);
-	if (rc == 0)
-		rc = rw_catch_up(v, e);
+	rc = rc ? rc : rw_catch_up(v, e);
 	if (rc == 0 && v->left)
 		rc = err_set(e, -ESTALE, "changes that could not be committed are kept in '%s'",
 			     v->opts.dir);

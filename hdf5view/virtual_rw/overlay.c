@@ -61,8 +61,7 @@ static int overlay_copy_base(const struct snapshot *g, uint64_t base_end, uint64
 		size_t part = (size_t)u64_min(n, room);
 
 		rc = base_read(g, base_end, off, part, block, e);
-		if (rc == 0)
-			rc = io_pwrite(fd, block, part, off, e);
+		rc = rc ? rc : io_pwrite(fd, block, part, off, e);
 		off += part;
 		n -= part;
 	}
@@ -241,8 +240,7 @@ int rw_structure(const struct snapshot *g, int fd, struct err *e)
 	const struct nc_layout *l;
 	int rc = nc_view_layout(g->view, &l, e);
 
-	if (rc == 0)
-		rc = structure(g, fd, NULL, e);
+	rc = rc ? rc : structure(g, fd, NULL, e);
 	return rc < 0 ? rc : overlay_set_size(fd, nc_layout_size(l), e);
 }
 
@@ -255,8 +253,7 @@ int rw_copy_begin(struct rw_copy *c, int fd, struct err *e)
 		c->fd = fd;
 	if (c->base_end > 0)
 		rc = structure(c->base, c->fd, c, e);
-	if (rc == 0)
-		rc = overlay_set_size(c->fd, c->size, e);
+	rc = rc ? rc : overlay_set_size(c->fd, c->size, e);
 	c->working = rc == 0;
 	if (rc < 0 && fd >= 0) { /* still the caller's, and empty */
 		rw_map_release(&c->in);
@@ -314,8 +311,7 @@ int rw_copy_write(struct rw_copy *c, uint64_t off, const uint8_t *p, size_t len,
 		rc = rw_map_reserve(&c->written, rw_page(off), pages, e);
 	if (rc == 0 && off < c->base_end)
 		rc = rw_map_reserve(&c->in, rw_page(off), pages, e);
-	if (rc == 0)
-		rc = overlay_touch(c, off, end, e);
+	rc = rc ? rc : overlay_touch(c, off, end, e);
 	if (rc == 0) {
 		c->dirty = true; /* whatever becomes of it */
 		if (!c->all)
@@ -339,8 +335,7 @@ static int overlay_shrink(struct rw_copy *c, uint64_t size, struct err *e)
 
 	if (size < c->base_end)
 		rc = rw_map_cut(&c->in, rw_page(size + RW_PAGE - 1), e);
-	if (rc == 0)
-		rc = overlay_set_size(c->fd, size, e);
+	rc = rc ? rc : overlay_set_size(c->fd, size, e);
 	if (rc < 0)
 		return rc;
 	c->base_end = u64_min(c->base_end, size);
@@ -436,8 +431,7 @@ static int clone_range(int from, int to, off_t off, off_t end, struct err *e)
 		size_t part = (size_t)u64_min((uint64_t)(end - in), BLOCK);
 
 		rc = io_pread(from, block, part, (uint64_t)in, e);
-		if (rc == 0)
-			rc = io_pwrite(to, block, part, (uint64_t)in, e);
+		rc = rc ? rc : io_pwrite(to, block, part, (uint64_t)in, e);
 		in += (off_t)part;
 	}
 	return rc;

@@ -74,8 +74,7 @@ static int write_map(struct nc_rw *v, struct rw_file *f, const struct buf *b, st
 	auto_fd int fd = rw_work_open(v, f, "new", e);
 	int rc = fd < 0 ? fd : io_pwrite(fd, b->data, b->len, 0, e);
 
-	if (rc == 0)
-		rc = io_sync(fd, true, e);
+	rc = rc ? rc : io_sync(fd, true, e);
 	rw_work_name(f, "new", temp);
 	rw_work_name(f, "map", name);
 	if (rc == 0 && renameat(v->opts.dir_fd, temp, v->opts.dir_fd, name) < 0)
@@ -126,10 +125,8 @@ int rw_keep(struct nc_rw *v, struct rw_file *f, struct err *e)
 		return 0;
 	if (f->commits > 0)
 		rc = recovery_whole(f, e);
-	if (rc == 0)
-		rc = identity_of(v, f, &identity, e);
-	if (rc == 0)
-		rc = io_sync(f->copy.fd, true, e);
+	rc = rc ? rc : identity_of(v, f, &identity, e);
+	rc = rc ? rc : io_sync(f->copy.fd, true, e);
 	if (rc < 0)
 		return rc;
 	buf_init(&b, MAP_MAX);
@@ -291,8 +288,7 @@ static void recovery_again(struct nc_rw *v, uint64_t work)
 	f->work = work;
 	f->kept = true;
 	rc = restore(v, f, &e);
-	if (rc == 0)
-		rc = rw_commit_locking(v, f, false, &e);
+	rc = rc ? rc : rw_commit_locking(v, f, false, &e);
 	if (rc == 0)
 		recovery_say(v,
 			     "'%s': changes that an earlier mount could not commit are now in "

@@ -331,8 +331,7 @@ int nc_rw_open(struct snapshots *g, const struct file_rw_options *opts, struct v
 	(void)pthread_mutex_init(&v->commit, NULL);
 	virtual_rw_view_owner(v);
 	rc = rw_epoch(v, e);
-	if (rc == 0)
-		rc = rw_resume(v, e);
+	rc = rc ? rc : rw_resume(v, e);
 	if (rc < 0) {
 		drop_files(v);
 		v->snapshots = NULL; /* still the caller's */
