@@ -50,8 +50,6 @@ int cdf_reader_fail(struct cdf_reader *in, int code, const char *fmt, ...) NZ_PR
 /* cdf_reader_bytes - read the next n bytes into out. what: names them in a message. Returns false
  * on failure; then out may be partly written. */
 bool cdf_reader_bytes(struct cdf_reader *in, void *out, size_t n, const char *what);
-/* cdf_reader_skip - skip n bytes without a meaning. */
-void cdf_reader_skip(struct cdf_reader *in, size_t n, const char *what);
 /* cdf_reader_uint - read a big-endian unsigned number of 4 or 8 bytes. */
 uint64_t cdf_reader_uint(struct cdf_reader *in, size_t bytes, const char *what);
 

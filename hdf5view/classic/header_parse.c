@@ -93,7 +93,9 @@ static uint32_t header_parse_list(struct parse *p, uint32_t tag, uint64_t least,
 /* pad - skip to the next multiple of four, whatever the bytes are. */
 static void pad(struct parse *p, uint64_t n, const char *what)
 {
-	cdf_reader_skip(&p->in, (size_t)cdf_padding(n), what);
+	uint8_t skipped[4];
+
+	(void)cdf_reader_bytes(&p->in, skipped, (size_t)cdf_padding(n), what);
 }
 
 static struct ds_text header_parse_name(struct parse *p, const char *what)

@@ -112,18 +112,6 @@ bool cdf_reader_bytes(struct cdf_reader *in, void *out, size_t n, const char *wh
 	return true;
 }
 
-void cdf_reader_skip(struct cdf_reader *in, size_t n, const char *what)
-{
-	uint8_t sink[4];
-
-	while (n > 0 && in->rc == 0) {
-		size_t part = n < sizeof(sink) ? n : sizeof(sink);
-
-		(void)cdf_reader_bytes(in, sink, part, what);
-		n -= part;
-	}
-}
-
 uint64_t cdf_reader_uint(struct cdf_reader *in, size_t bytes, const char *what)
 {
 	uint8_t raw[8] = {0};

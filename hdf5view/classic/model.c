@@ -24,28 +24,18 @@ struct model {
 	uint32_t n_records; /* record variables */
 };
 
-/* measure_var - bytes of a record of a variable, or of all its values. */
-static int measure_var(struct model *m, uint32_t i, struct err *e)
-{
-	const struct cdf_var *v = &m->h->vars[i];
-
-	if (cdf_slab_bytes(m->h, v, &m->slabs[i]))
-		return 0;
-	return err_set(e, -EBADMSG,
-		       "'%.80s' has more values than a file can hold (byte %" PRIu64
-		       " of the header): the header is damaged",
-		       v->name.s, v->at);
-}
-
 /* classic_model_measure - slabs and the length of a record. */
 static int classic_model_measure(struct model *m, struct err *e)
 {
 	for (uint32_t i = 0; i < m->h->n_vars; i++) {
-		int rc = measure_var(m, i, e);
+		const struct cdf_var *v = &m->h->vars[i];
 
-		if (rc < 0)
-			return rc;
-		if (!cdf_is_record(m->h, &m->h->vars[i]))
+		if (!cdf_slab_bytes(m->h, v, &m->slabs[i]))
+			return err_set(e, -EBADMSG,
+				       "'%.80s' has more values than a file can hold (byte %" PRIu64
+				       " of the header): the header is damaged",
+				       v->name.s, v->at);
+		if (!cdf_is_record(m->h, v))
 			continue;
 		m->n_records++;
 		if (ckd_add(&m->recsize, m->recsize, m->slabs[i] + cdf_padding(m->slabs[i])))
@@ -264,14 +254,6 @@ static int arrays(struct model *m, struct err *e)
 	return rc;
 }
 
-static int classic_model_finish(struct model *m, struct err *e)
-{
-	struct dataset *ds = &m->s->base.ds;
-
-	ds->format = cdf_format_name(m->h->version);
-	return ds_notes_freeze(&m->notes.list, m->arena, ds, e);
-}
-
 static int classic_model_build(struct model *m, struct err *e)
 {
 	struct dataset *ds = &m->s->base.ds;
@@ -293,7 +275,8 @@ static int classic_model_build(struct model *m, struct err *e)
 		       e);
 	rc = rc ? rc : classic_model_dims(m, e);
 	rc = rc ? rc : arrays(m, e);
-	return rc < 0 ? rc : classic_model_finish(m, e);
+	ds->format = cdf_format_name(m->h->version);
+	return rc < 0 ? rc : ds_notes_freeze(&m->notes.list, m->arena, ds, e);
 }
 
 int cdf_model(struct cdf_source *s, const struct cdf_header *h, struct err *e)

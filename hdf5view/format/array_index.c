@@ -45,13 +45,14 @@ int chunk_iter_init(struct chunk_iter *w, const struct index_builder *b, bool ex
 	return 0;
 }
 
-void chunk_iter_seek(struct chunk_iter *w, uint64_t idx)
+/* chunk_iter_seek - go to element idx < w->count. */
+static void chunk_iter_seek(struct chunk_iter *w, uint64_t idx)
 {
 	for (size_t i = w->rank; i-- > 0; idx /= w->n[i])
 		w->coords[w->dim[i]] = idx % w->n[i];
 }
 
-void chunk_iter_step(struct chunk_iter *w)
+static void chunk_iter_step(struct chunk_iter *w)
 {
 	for (size_t i = w->rank; i-- > 0;) {
 		if (++w->coords[w->dim[i]] < w->n[i])

@@ -127,10 +127,6 @@ struct chunk_iter {
  * not fit the kind of index; -EOPNOTSUPP when element numbers do not fit 64 bits. */
 int chunk_iter_init(struct chunk_iter *w, const struct index_builder *b, bool extensible,
 		    struct err *e) NZ_MUST_USE;
-/* chunk_iter_seek - go to element idx < w->count. */
-void chunk_iter_seek(struct chunk_iter *w, uint64_t idx);
-/* chunk_iter_step - go to the next element. */
-void chunk_iter_step(struct chunk_iter *w);
 
 /* array_index - how elements of an array index are stored. */
 struct array_index {

@@ -34,14 +34,9 @@ struct h4_array {
 	uint8_t one_piece;
 };
 
-/* h4_own - the source's own data in the model's memory. */
-struct h4_own {
-	const struct h4_array *arrays;  /* one for each array of the dataset */
-};
-
 struct h4_source {
 	struct isolated g;
-	const struct h4_array *arrays;
+	const struct h4_array *arrays; /* one for each of the dataset; in the model's memory */
 	/* in a child: */
 	int32_t sd;               /* the file, open for the rest of the process; 0: not yet */
 	char opened[PATH_MAX];    /* the name by which it was opened */

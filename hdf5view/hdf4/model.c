@@ -74,7 +74,7 @@ static int model_finish(struct h4_build *b, struct h4_barray *w, struct err *e)
 	return w->a.unreadable ? 0 : h4_full(b, e);
 }
 
-static int model_freeze(struct h4_build *b, struct h4_own *own, struct err *e)
+static int model_freeze(struct h4_build *b, const void **ret_own, struct err *e)
 {
 	struct dataset *ds = &b->s->g.base.ds;
 	struct h4_array *x = arena_alloc(b->arena, b->n_arrays, sizeof(*x));
@@ -100,7 +100,7 @@ static int model_freeze(struct h4_build *b, struct h4_own *own, struct err *e)
 		x[ds->n_arrays] = b->arrays[i].x;
 		ds->arrays[ds->n_arrays++] = b->arrays[i].a;
 	}
-	own->arrays = x;
+	*ret_own = x;
 	ds->n_dims = (uint32_t)b->n_dims;
 	return ds_group_members(ds, e);
 }
@@ -169,8 +169,7 @@ static int add_left_out(struct h4_build *b, struct err *e)
 int h4_build_model(struct isolated *g, const void **ret_own, struct err *e)
 {
 	struct h4_build b = {.s = h4_of(g), .arena = &g->base.ds.arena};
-	struct h4_own *own = arena_alloc(b.arena, 1, sizeof(*own));
-	int rc = own ? h4_open(b.s, e) : h4_full(&b, e);
+	int rc = h4_open(b.s, e);
 
 	b.sd = b.s->sd;
 	b.text = alloc_array(H4_TEXT_MAX + 1, 1);
@@ -178,14 +177,13 @@ int h4_build_model(struct isolated *g, const void **ret_own, struct err *e)
 		rc = err_nomem(e);
 	rc = rc ? rc : model_add_all(&b, e);
 	rc = rc ? rc : h4_names_resolve(&b, e);
-	rc = rc ? rc : model_freeze(&b, own, e);
+	rc = rc ? rc : model_freeze(&b, ret_own, e);
 	rc = rc ? rc : add_left_out(&b, e);
 	rc = rc ? rc : unreadable_freeze(&b.lost, NULL, b.arena, &g->base.ds, e);
 	rc = rc ? rc : ds_notes_freeze(&b.notes, b.arena, &g->base.ds, e);
 	g->base.ds.format = rc ? NULL : arena_strdup(b.arena, "HDF4");
 	if (rc == 0 && !g->base.ds.format)
 		rc = h4_full(&b, e);
-	*ret_own = own;
 	free(b.text);
 	free(b.arrays);
 	free(b.dims);

@@ -44,13 +44,13 @@ static void release(struct isolated *g)
 
 static bool sound(const struct isolated_verify *v, const void *p)
 {
-	const struct h4_own *own = p;
+	const struct h4_array *own = p;
 
-	if (!ISOLATED_HAS(v, own, 1) || !ISOLATED_HAS(v, own->arrays, v->ds->n_arrays))
+	if (!ISOLATED_HAS(v, own, v->ds->n_arrays))
 		return false;
 	for (uint32_t i = 0; i < v->ds->n_arrays; i++) {
 		const struct ds_array *a = &v->ds->arrays[i];
-		const struct h4_array *x = &own->arrays[i];
+		const struct h4_array *x = &own[i];
 
 		if (a->rank > H4_RANK_MAX || dt_is_vlen(&a->type) ||
 		    !ISOLATED_HAS(v, x->extent, a->rank) ||
@@ -64,9 +64,7 @@ static bool sound(const struct isolated_verify *v, const void *p)
 
 static int use(struct isolated *g, const void *p, struct err *e NZ_UNUSED)
 {
-	const struct h4_own *own = p;
-
-	h4_of(g)->arrays = own->arrays;
+	h4_of(g)->arrays = p;
 	return 0;
 }
 

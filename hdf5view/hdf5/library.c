@@ -106,6 +106,11 @@ void h5_leave(void)
 	h5_gate_open();
 }
 
+bool h5_has_files(void)
+{
+	return H5Fget_obj_count((hid_t)H5F_OBJ_ALL, H5F_OBJ_ALL) > 0;
+}
+
 struct reason {
 	char *text;
 	size_t cap;

@@ -41,6 +41,9 @@ void h5_leave(void);
  * do not call libhdf5: a server without its forker forks, too. */
 void h5_gate_close(void);
 void h5_gate_open(void);
+/* h5_has_files - whether the library has files open in this process: a test, or another program
+ * with one thread, may have forked it in that state. */
+bool h5_has_files(void);
 /* h5_reason - write the innermost message of the library's last failure to text; "" if it has
  * none. */
 void h5_reason(char *text, size_t cap);

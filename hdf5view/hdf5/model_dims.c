@@ -57,35 +57,30 @@ int h5_dim_add(struct h5_build *b, uint32_t group, uint32_t file, uint64_t addr,
 	return push_dim(b, &d, ret, e);
 }
 
-static int compare(const struct h5_bdim *a, const struct h5_bdim *b, uint64_t x, uint64_t y)
-{
-	if (a->file != b->file)
-		return a->file < b->file ? -1 : 1;
-	if (x != y)
-		return x < y ? -1 : 1;
-	return a < b ? -1 : a > b;
-}
-
 /* dims_key_of - the sort key of a table. */
 static uint64_t dims_key_of(const struct h5_bdim *d, bool ids)
 {
 	return ids ? (uint64_t)d->dimid : d->addr;
 }
 
-static int dims_by_addr(const void *pa, const void *pb, void *arg)
+static int compare(const struct h5_bdim *dims, const uint32_t *i, const uint32_t *k, bool ids)
 {
-	const struct h5_bdim *dims = arg, *a = &dims[*(const uint32_t *)pa],
-			     *b = &dims[*(const uint32_t *)pb];
+	const struct h5_bdim *a = &dims[*i], *b = &dims[*k];
+	const uint64_t x = dims_key_of(a, ids), y = dims_key_of(b, ids);
 
-	return compare(a, b, a->addr, b->addr);
+	if (a->file != b->file)
+		return a->file < b->file ? -1 : 1;
+	return x != y ? (x < y ? -1 : 1) : a < b ? -1 : a > b;
 }
 
-static int dims_by_id(const void *pa, const void *pb, void *arg)
+static int dims_by_addr(const void *pa, const void *pb, void *dims)
 {
-	const struct h5_bdim *dims = arg, *a = &dims[*(const uint32_t *)pa],
-			     *b = &dims[*(const uint32_t *)pb];
+	return compare(dims, pa, pb, false);
+}
 
-	return compare(a, b, dims_key_of(a, true), dims_key_of(b, true));
+static int dims_by_id(const void *pa, const void *pb, void *dims)
+{
+	return compare(dims, pa, pb, true);
 }
 
 static int tables_make(const struct h5_build *b, struct tables *t, struct err *e)

@@ -145,13 +145,6 @@ static int worker_ops_use(struct isolated *g, const void *p, struct err *e)
 
 /* ---- processes ---- */
 
-/* worker_ops_has_files - whether this process has files open: a test, or another program with one
- * thread, may have forked it in that state. */
-static bool worker_ops_has_files(void)
-{
-	return H5Fget_obj_count((hid_t)H5F_OBJ_ALL, H5F_OBJ_ALL) > 0;
-}
-
 static void worker_ops_begin(void)
 {
 	codec_plugins_local();
@@ -222,7 +215,7 @@ const struct isolated_kind h5_library_kind = {
 			.may = SANDBOX_OPENS | SANDBOX_LOADS,
 			.run = worker_ops_run,
 			.before = worker_ops_before,
-			.keeps_files = worker_ops_has_files,
+			.keeps_files = h5_has_files,
 			.enter = h5_gate_close,
 			.leave = h5_gate_open,
 		},

@@ -253,19 +253,13 @@ int journal_remove(int dir_fd, struct err *e)
 
 /* ---- which file it is ---- */
 
-/* Where the superblock is: at 0, or at a power of 2 from 512 on.
- * Spec: HDF5 File Format 3.0, II.A */
+/* find_super - where the superblock is. */
 static uint64_t find_super(int fd, uint64_t end)
 {
-	uint8_t got[HDF5_SIGNATURE_LEN];
+	struct blob b = blob_of_fd(fd, end);
+	uint64_t at;
 
-	for (uint64_t at = 0; at + sizeof(got) <= end; at = at ? at * 2 : 512) {
-		if (io_pread(fd, got, sizeof(got), at, NULL) < 0)
-			break;
-		if (memcmp(got, HDF5_SIGNATURE, sizeof(got)) == 0)
-			return at;
-	}
-	return JOURNAL_NOWHERE;
+	return h5_file_find(&b, &at, NULL) == 0 ? at : JOURNAL_NOWHERE;
 }
 
 static int super_crc(int fd, uint64_t at, uint64_t end, uint32_t *ret, struct err *e)

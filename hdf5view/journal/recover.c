@@ -117,25 +117,22 @@ static int recover_compare(int fd, int log, const struct journal_commit *c,
 static int open_log(int dir_fd, int fd, int *ret, struct err *e)
 {
 	struct stat log, file;
-	int got = openat(dir_fd, JOURNAL_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	auto_fd int got =
+		openat(dir_fd, JOURNAL_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	*ret = -1;
 	if (got < 0 && errno == ENOENT)
 		return 0;
 	if (got < 0)
 		return err_sys(e, errno, "the journal");
-	if (fstat(got, &log) < 0 || fstat(fd, &file) < 0) {
-		int why = errno;
-
-		(void)close(got); /* it was only read */
-		return err_sys(e, why, "stat");
-	}
+	if (fstat(got, &log) < 0 || fstat(fd, &file) < 0)
+		return err_sys(e, errno, "stat");
 	if (S_ISREG(log.st_mode) && !(log.st_mode & (S_IWGRP | S_IWOTH)) &&
 	    (log.st_uid == geteuid() || log.st_uid == 0 || log.st_uid == file.st_uid)) {
 		*ret = got;
+		got = -1;
 		return 0;
 	}
-	(void)close(got); /* it was only read */
 	return err_set(e, -EPERM,
 		       "the journal must be a regular file of yours, of root or of the file's "
 		       "owner that only its owner can write");
@@ -185,7 +182,7 @@ static int read_commit(int log, struct journal_commit *c, struct err *e)
 int journal_probe(int fd, int dir_fd, struct journal_found *ret, struct err *e)
 {
 	struct journal_commit c;
-	int log = -1;
+	auto_fd int log = -1;
 	int rc = open_log(dir_fd, fd, &log, e);
 
 	*ret = (struct journal_found){.state = HDF5_JOURNAL_NONE};
@@ -195,7 +192,6 @@ int journal_probe(int fd, int dir_fd, struct journal_found *ret, struct err *e)
 	rc = read_commit(log, &c, e);
 	if (rc > 0)
 		rc = recover_compare(fd, log, &c, ret, e);
-	(void)close(log); /* it was only read */
 	return rc;
 }
 
@@ -231,7 +227,7 @@ static int cut_tail(int fd, int log, struct err *e)
 int journal_recover_state(int fd, int dir_fd, const struct journal_found *found, struct err *e)
 {
 	struct journal_commit c;
-	int log = -1;
+	auto_fd int log = -1;
 	int rc;
 
 	if (found->state == HDF5_JOURNAL_NONE)
@@ -250,29 +246,23 @@ int journal_recover_state(int fd, int dir_fd, const struct journal_found *found,
 		else if (rc > 0)
 			rc = journal_apply(fd, log, &c, e);
 	}
-	(void)close(log); /* it was only read */
 	return rc ? rc : journal_remove(dir_fd, e);
 }
 
 static int recover_open_file(const char *path, int flags, int *ret, struct err *e)
 {
 	struct stat st;
-	int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	auto_fd int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 	if (fd < 0)
 		return err_sys(e, errno, "cannot open '%s'", path);
-	if (fstat(fd, &st) < 0) {
-		int rc = err_sys(e, errno, "'%s'", path);
-
-		(void)close(fd); /* nothing was written */
-		return rc;
-	}
-	if (S_ISREG(st.st_mode)) {
-		*ret = fd;
-		return 0;
-	}
-	(void)close(fd); /* nothing was written */
-	return err_set(e, -EINVAL, "'%s' is not a regular file", path);
+	if (fstat(fd, &st) < 0)
+		return err_sys(e, errno, "'%s'", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(e, -EINVAL, "'%s' is not a regular file", path);
+	*ret = fd;
+	fd = -1;
+	return 0;
 }
 
 static bool no_journal(int dir_fd)

@@ -100,45 +100,45 @@ static int attrs_keep(struct deciding *x, const struct ds_attr *src, struct err 
 	return 0;
 }
 
-/* attrs_add_text - add an attribute that readers need, unless one of that name exists. */
+/* attrs_add - add an attribute that readers need. */
+static int attrs_add(struct deciding *x, enum nc_attr_form form, struct ds_attr from, struct err *e)
+{
+	struct ds_attr *src = arena_copy(&x->m->arena, &from, sizeof(from));
+
+	if (!src)
+		return nc_full(x->m, e);
+	x->list[x->n++] = (struct nc_attr){
+		.name = src->name, .src = src, .form = form, .as = src->type, .type = DS_NONE};
+	return 0;
+}
+
 static int attrs_add_text(struct deciding *x, const char *name, const char *text, struct err *e)
 {
-	struct ds_attr *src = arena_alloc(&x->m->arena, 1, sizeof(*src));
-	struct ds_text *t = arena_alloc(&x->m->arena, 1, sizeof(*t));
+	const struct ds_text one = {text, strlen(text)};
+	const struct ds_text *t = arena_copy(&x->m->arena, &one, sizeof(one));
 
-	if (!src || !t)
-		return nc_full(x->m, e);
-	*t = (struct ds_text){text, strlen(text)};
-	*src = (struct ds_attr){
-		.name = name, .type = {.kind = DT_STRING}, .n = 1, .strings = t};
-	x->list[x->n++] = (struct nc_attr){.name = name,
-					   .src = src,
-					   .form = NC_ATTR_TEXT,
-					   .as = src->type,
-					   .type = DS_NONE};
-	return 0;
+	return t ? attrs_add(x, NC_ATTR_TEXT,
+			     (struct ds_attr){.name = name,
+					      .type = {.kind = DT_STRING},
+					      .n = 1,
+					      .strings = t},
+			     e)
+		 : nc_full(x->m, e);
 }
 
 /* add_quant - add netCDF's attribute of quantised elements. */
 static int add_quant(struct deciding *x, const struct codec_quant *q, struct err *e)
 {
-	struct ds_attr *src = arena_alloc(&x->m->arena, 1, sizeof(*src));
-	int32_t *value = arena_alloc(&x->m->arena, 1, sizeof(*value));
-	const struct dtype type = {.kind = DT_INT, .size = sizeof(*value)};
+	const int32_t digits = (int32_t)q->digits;
+	const uint8_t *value = arena_copy(&x->m->arena, &digits, sizeof(digits));
 
-	if (!src || !value)
-		return nc_full(x->m, e);
-	*value = (int32_t)q->digits;
-	*src = (struct ds_attr){.name = codec_quant_attr(q->mode),
-				.type = type,
-				.n = 1,
-				.data = (const uint8_t *)value};
-	x->list[x->n++] = (struct nc_attr){.name = src->name,
-					   .src = src,
-					   .form = NC_ATTR_VALUES,
-					   .as = type,
-					   .type = DS_NONE};
-	return 0;
+	return value ? attrs_add(x, NC_ATTR_VALUES,
+				 (struct ds_attr){.name = codec_quant_attr(q->mode),
+						  .type = {.kind = DT_INT, .size = sizeof(digits)},
+						  .n = 1,
+						  .data = value},
+				 e)
+		     : nc_full(x->m, e);
 }
 
 int nc_attrs_decide(struct nc_model *m, uint32_t group, uint32_t array, struct nc_attrs *ret,

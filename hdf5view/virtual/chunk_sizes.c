@@ -66,11 +66,6 @@ static int sizes_take_memory(struct sizes_making *m, uint64_t bytes, struct err 
 	return 0;
 }
 
-static void sizes_give_memory(struct sizes_making *m, uint64_t bytes)
-{
-	m->budget->used -= bytes;
-}
-
 /* sizes_grow - make room for one more element after n, charged to the budget. */
 static int sizes_grow(struct sizes_making *m, void *p, size_t *cap, size_t n, size_t size,
 		      struct err *e)
@@ -116,7 +111,7 @@ static int to_bits(struct sizes_making *m, struct err *e)
 		set_bits(c, c->runs[r].linear,
 			 (r + 1 < c->n_runs ? c->runs[r + 1].i : c->n) - c->runs[r].i);
 	free(c->runs);
-	sizes_give_memory(m, c->c_runs * sizeof(*c->runs));
+	m->budget->used -= c->c_runs * sizeof(*c->runs);
 	c->runs = NULL;
 	c->n_runs = c->c_runs = 0;
 	return 0;
@@ -270,7 +265,7 @@ static int sizes_pack(struct sizes_making *m, struct err *e)
 	out = realloc(m->sizes, (size_t)c->n * c->width);
 	c->excess = out ? out : (uint8_t *)m->sizes;
 	m->sizes = NULL;
-	sizes_give_memory(m, m->c_sizes * sizeof(*m->sizes));
+	m->budget->used -= m->c_sizes * sizeof(*m->sizes);
 	m->budget->used += c->n * c->width;
 	return 0;
 }
@@ -284,7 +279,7 @@ static int sizes_finish(struct sizes_making *m, struct err *e)
 		c->n_runs > 0 ? realloc(c->runs, c->n_runs * sizeof(*c->runs)) : NULL;
 
 	if (less) { /* no more runs follow */
-		sizes_give_memory(m, (c->c_runs - c->n_runs) * sizeof(*c->runs));
+		m->budget->used -= (c->c_runs - c->n_runs) * sizeof(*c->runs);
 		c->runs = less;
 		c->c_runs = c->n_runs;
 	}
@@ -321,7 +316,7 @@ int nc_chunks_make(struct chunkio *io, const struct ds_array *a, uint32_t array,
 	}
 	rc = rc ? rc : sizes_finish(&m, e);
 	if (m.sizes)
-		sizes_give_memory(&m, m.c_sizes * sizeof(*m.sizes));
+		budget->used -= m.c_sizes * sizeof(*m.sizes);
 	free(m.sizes);
 	if (rc < 0)
 		nc_chunks_free(c);

@@ -148,19 +148,13 @@ static void maker_serve(const struct child_self *self)
 		maker_answer(&k, &q, self->sock);
 }
 
-/* maker_has_files - as with those of hdf5/worker_ops.c. */
-static bool maker_has_files(void)
-{
-	return H5Fget_obj_count((hid_t)H5F_OBJ_ALL, H5F_OBJ_ALL) > 0;
-}
-
 const struct child_kind nc_apart_kind = {
 	.name = NC_PROCESS,
 	.who = "the HDF5 library",
 	.n_fds = 1,
 	.may = 0,
 	.run = maker_serve,
-	.keeps_files = maker_has_files,
+	.keeps_files = h5_has_files,
 	.enter = h5_gate_close,
 	.leave = h5_gate_open,
 };

@@ -85,7 +85,7 @@ static int view_attempt(struct nc_view *n, struct nc_layout **ret, struct err *e
 }
 
 /* layout - the file's layout; borrowed until the view is closed. */
-static int layout(struct nc_view *n, struct nc_layout **ret, struct err *e)
+static int layout(struct nc_view *n, const struct nc_layout **ret, struct err *e)
 {
 	struct nc_layout *l = atomic_load_explicit(&n->layout, memory_order_acquire);
 	int rc = 0;
@@ -117,7 +117,7 @@ static int layout(struct nc_view *n, struct nc_layout **ret, struct err *e)
 
 static void view_size(struct one_file *f, struct view_attr *ret, struct err *e)
 {
-	struct nc_layout *l;
+	const struct nc_layout *l;
 
 	ret->unknown = layout(nc(&f->base), &l, e) < 0;
 	ret->size = ret->unknown ? 1 /* the kernel reads an empty file as empty */
@@ -133,7 +133,7 @@ static bool view_ready(struct one_file *f)
 static int view_read(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
 		     struct span *ret, struct err *e)
 {
-	struct nc_layout *l;
+	const struct nc_layout *l;
 	int rc = one_file_is(id, e);
 
 	rc = rc ? rc : layout(nc(v), &l, e);
@@ -200,15 +200,9 @@ int nc_view_open(struct source *s, const struct nc_view_options *opts, struct vi
 
 int nc_view_layout(struct view *v, const struct nc_layout **ret, struct err *e)
 {
-	struct nc_layout *l;
-	int rc;
-
 	if (v->ops != &nc_view_ops)
 		return err_set(e, -EINVAL, "not a view of a virtual netCDF file");
-	rc = layout(nc(v), &l, e);
-	if (rc == 0)
-		*ret = l;
-	return rc;
+	return layout(nc(v), ret, e);
 }
 
 /* path_group - the group that the first `len` bytes of a path name; DS_NONE: none. */

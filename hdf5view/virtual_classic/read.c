@@ -279,17 +279,10 @@ static int read_slab(struct reading *r, const struct cdf_place *p, uint64_t reco
 /* read_find - the last place that begins at or before `at`, of n > 0 ascending ones. */
 static uint32_t read_find(const struct cdf_place *places, uint32_t n, uint64_t at)
 {
-	uint32_t low = 0, high = n;
+	uint32_t next = 1;
 
-	while (high - low > 1) {
-		const uint32_t mid = low + (high - low) / 2;
-
-		if (places[mid].begin <= at)
-			low = mid;
-		else
-			high = mid;
-	}
-	return low;
+	BISECT(next, n, mid, places[mid].begin <= at);
+	return next - 1;
 }
 
 /* read_slabs - bytes from `at` of slabs that follow one another; at is the offset as if it were the

@@ -242,15 +242,12 @@ static int commit_due(struct nc_rw *v, const struct rw_handle *h, bool synced, s
 	return virtual_rw_handles_due(h) ? rw_commit_locking(v, h->file, synced, e) : 0;
 }
 
-int rw_op_flush(struct view *view, uint64_t id, uint64_t fh, struct err *e)
+int rw_op_flush(struct view *view, uint64_t id NZ_UNUSED, uint64_t fh, struct err *e)
 {
 	struct nc_rw *v = nc_rw(view);
 	struct rw_handle *h = rw_handle(fh);
 
-	(void)id;
-	if (!h)
-		return 0;
-	return commit_due(v, h, false, e);
+	return h ? commit_due(v, h, false, e) : 0;
 }
 
 /* keep_file - save changes that could not be committed. why: the reason. Returns 0, or the error
@@ -262,7 +259,8 @@ static int keep_file(struct nc_rw *v, struct rw_file *f, struct err *e)
 	return rw_keep(v, f, e);
 }
 
-int rw_op_fsync(struct view *view, uint64_t id, uint64_t fh, bool data_only, struct err *e)
+int rw_op_fsync(struct view *view, uint64_t id NZ_UNUSED, uint64_t fh, bool data_only NZ_UNUSED,
+		struct err *e)
 {
 	struct nc_rw *v = nc_rw(view);
 	struct rw_handle *h = rw_handle(fh);
@@ -270,8 +268,6 @@ int rw_op_fsync(struct view *view, uint64_t id, uint64_t fh, bool data_only, str
 	bool scratch;
 	int rc;
 
-	(void)id;
-	(void)data_only;
 	if (!h)
 		return 0;
 	(void)pthread_mutex_lock(&v->lock);
@@ -285,11 +281,10 @@ int rw_op_fsync(struct view *view, uint64_t id, uint64_t fh, bool data_only, str
 	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
 }
 
-int rw_op_fsyncdir(struct view *view, uint64_t dir, struct err *e)
+int rw_op_fsyncdir(struct view *view, uint64_t dir NZ_UNUSED, struct err *e)
 {
 	struct nc_rw *v = nc_rw(view);
 
-	(void)dir;
 	return v->scratch >= 0 ? io_sync(v->scratch, true, e) : 0;
 }
 
@@ -345,7 +340,7 @@ static void virtual_rw_handles_settle(struct nc_rw *v, struct rw_file *f)
 	(void)pthread_mutex_unlock(&v->commit);
 }
 
-void rw_op_release(struct view *view, uint64_t id, uint64_t fh)
+void rw_op_release(struct view *view, uint64_t id NZ_UNUSED, uint64_t fh)
 {
 	struct nc_rw *v = nc_rw(view);
 	struct rw_handle *h = rw_handle(fh);
@@ -353,7 +348,6 @@ void rw_op_release(struct view *view, uint64_t id, uint64_t fh)
 	bool last;
 	int rc;
 
-	(void)id;
 	if (!h)
 		return;
 	rc = commit_due(v, h, false, &e);

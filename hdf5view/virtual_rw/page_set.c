@@ -18,16 +18,9 @@ struct rw_leaf {
 /* leaf_at - the first leaf at or after number `at`; n: none. */
 static size_t leaf_at(const struct rw_map *m, uint64_t at)
 {
-	size_t low = 0, high = m->n;
+	size_t low = 0;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (m->leaves[mid].at < at)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	BISECT(low, m->n, mid, m->leaves[mid].at < at);
 	return low;
 }
 

@@ -210,7 +210,7 @@ static uint64_t touch(const void *p, uint64_t n)
 
 static uint64_t follow(const struct isolated_model *m)
 {
-	const struct h4_own *own = m->own;
+	const struct h4_array *own = m->own;
 	uint64_t sum = strlen(m->ds.format);
 
 	for (uint32_t i = 0; i < m->ds.n_arrays; i++) {
@@ -218,9 +218,8 @@ static uint64_t follow(const struct isolated_model *m)
 
 		sum += strlen(a->name) + touch(a->fill, a->type.size);
 		sum += a->convert ? strlen(a->convert) : 0;
-		sum += touch(own->arrays[i].extent, a->rank * sizeof(uint64_t));
-		sum += touch(own->arrays[i].places,
-			     own->arrays[i].n_places * sizeof(struct h4_place));
+		sum += touch(own[i].extent, a->rank * sizeof(uint64_t));
+		sum += touch(own[i].places, own[i].n_places * sizeof(struct h4_place));
 	}
 	return sum;
 }
