@@ -223,6 +223,14 @@ int plugin_scan(const char *dirs, const char *from, const char *last, struct plu
 	return 0;
 }
 
+int plugin_dir_next(const char **dirs, const char *from, char **ret)
+{
+	(void)dirs;
+	(void)from;
+	*ret = NULL;
+	return 0;
+}
+
 void plugin_libs_release(struct plugin_libs *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
