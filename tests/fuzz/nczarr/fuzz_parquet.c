@@ -148,14 +148,14 @@ static void as_thrift(const uint8_t *p, size_t n)
 	struct thrift_reader t = {.p = p, .end = p + n}, in = {.p = p, .bad = true};
 	int64_t number = 0;
 	uint64_t natural = 0;
-	const struct thrift_field fields[] = {{1, .n = &number},
-					      {2, .u = &natural},
-					      {3, .at = &in, .type = THRIFT_LIST},
-					      {4, .at = &in, .type = THRIFT_STRUCT}};
+	const struct thrift_field of[] = {{1, .n = &number},
+					  {2, .u = &natural},
+					  {3, .at = &in, .type = THRIFT_LIST},
+					  {4, .at = &in, .type = THRIFT_STRUCT}};
 
-	thrift_read_struct(&t, fields, ARRAY_LEN(fields));
+	thrift_read_struct(&t, of, ARRAY_LEN(of));
 	require(t.p >= p && t.p <= p + n && in.p >= p && in.p <= p + n);
-	thrift_read_struct(&in, fields, ARRAY_LEN(fields));
+	thrift_read_struct(&in, of, ARRAY_LEN(of));
 	require(in.p >= p && in.p <= p + n);
 }
 
