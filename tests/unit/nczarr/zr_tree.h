@@ -34,6 +34,7 @@ static inline void tree_release(struct zr_source *s)
 {
 	store_close(s->store);
 	free(s->path);
+	free(s->nodes);
 	free(s->seen);
 	arena_release(&s->base.ds.arena);
 	*s = (struct zr_source){0};
