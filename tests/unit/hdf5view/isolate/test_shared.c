@@ -58,6 +58,13 @@ static void damage_file(const char *dir, int i)
 	assert_int_equal(fclose(f), 0);
 }
 
+static void need_addresses(void)
+{
+#ifdef __SANITIZE_THREAD__
+	skip(); /* the sanitizer's own memory lies at the addresses that the kernel offers */
+#endif
+}
+
 static int open_file(const char *dir, int i, bool beside, struct source **ret, struct err *e)
 {
 	const struct source_ops *formats[] = {&hdf5_source_ops};
@@ -93,6 +100,7 @@ static uint64_t expect_file(const char *dir, int i, bool beside)
 static void test_one_process(void **state)
 {
 	(void)state;
+	need_addresses();
 	assert_int_equal(expect_file("a", 0, true), 1);
 	for (int i = 1; i < SHARED_FILES; i++)
 		assert_int_equal(expect_file("a", i % FILES, true), 0);
@@ -104,6 +112,7 @@ static void test_one_process(void **state)
 static void test_other_directory(void **state)
 {
 	(void)state;
+	need_addresses();
 	assert_int_equal(expect_file("a", 0, true), 1);
 	assert_int_equal(expect_file("b", 0, true), 1);
 	assert_int_equal(expect_file("a", 1, true), 0);
@@ -121,6 +130,7 @@ static void test_damaged(void **state)
 	int rc;
 
 	(void)state;
+	need_addresses();
 	assert_int_equal(expect_file("a", 0, true), 1);
 	damage_file("a", 1);
 	rc = open_file("a", 1, false, &s, &alone);
@@ -138,11 +148,11 @@ static void test_damaged(void **state)
 static void test_killed(void **state)
 {
 	(void)state;
+	need_addresses();
 	assert_int_equal(expect_file("a", 0, true), 1);
-	assert_int_equal(kill(pool.v[0].child.pid, SIGSTOP), 0);
 	assert_int_equal(kill(pool.v[0].child.pid, SIGKILL), 0);
 	/* it dies before the request or during it */
-	assert_in_range(expect_file("a", 1, true), 1, 1);
+	assert_int_equal(expect_file("a", 1, true), 1);
 	assert_in_range(expect_file("a", 2, true), 0, 1);
 }
 
@@ -155,6 +165,7 @@ static void test_renamed(void **state)
 	int32_t v = -1;
 
 	(void)state;
+	need_addresses();
 	(void)snprintf(other, sizeof(other), "%s/a/other.nc", top);
 	if (open_file("a", 0, true, &s, &e) < 0)
 		fail_msg("%s", e.msg);
@@ -228,14 +239,5 @@ int main(void)
 		CASE(test_renamed),
 	};
 
-#ifdef __SANITIZE_THREAD__
-	/* its runtime takes addresses in a process that lives on, where models have to be mapped */
-	(void)tests;
-	(void)make_files;
-	(void)remove_files;
-	(void)printf("[  SKIPPED ] with the thread sanitizer\n");
-	return 0;
-#else
 	return cmocka_run_group_tests(tests, make_files, remove_files);
-#endif
 }
