@@ -270,7 +270,7 @@ static int usable(struct arena *a, const struct codec_chain *chain, struct err *
 	return err_set(e, first.code, "%s", first.msg);
 }
 
-int fs_rules_check(const struct fs_rules *r, const struct cfg_rules *texts, struct err *e)
+int fs_rules_check(const struct fs_rules *r, const struct cfg_rules *given, struct err *e)
 {
 	int rc = 0;
 
@@ -284,7 +284,7 @@ int fs_rules_check(const struct fs_rules *r, const struct cfg_rules *texts, stru
 		rc = codec_rules_known(&rule->chain, e);
 		rc = rc ? rc : usable(&a, &rule->chain, e);
 		if (rc < 0)
-			rc = err_wrap(e, rc, "-o filter=%.100s", texts->filters.v[i]);
+			rc = err_wrap(e, rc, "-o filter=%.100s", given->filters.v[i]);
 		arena_release(&a);
 	}
 	return rc;

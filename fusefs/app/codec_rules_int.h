@@ -24,9 +24,10 @@ void fs_rules_release(struct fs_rules *r);
 
 /* fs_rules_check - check that every filter rule can be followed for some array: a filter without an
  * encoder, or with parameters that its encoder rejects, is an error. Separate from fs_rules_init
- * because it loads plugins, which only the server may do. r may be NULL: no rules. Returns 0;
+ * because it loads plugins, which only the server may do. r may be NULL: no rules. given: the same
+ * rules as the user wrote them, for messages. Returns 0;
  * -EOPNOTSUPP or -EINVAL with the option, the error and a remedy; -ENOMEM. */
-int fs_rules_check(const struct fs_rules *r, const struct cfg_rules *texts,
+int fs_rules_check(const struct fs_rules *r, const struct cfg_rules *given,
 		   struct err *e) NZ_MUST_USE;
 
 /* fs_rules_count - number of variables of ds that match a rule's `vars`. */

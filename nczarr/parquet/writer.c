@@ -14,8 +14,8 @@
 
 #define LEVEL 3
 
-/* text - a string of a dictionary. */
-struct text {
+/* string - one of a dictionary. */
+struct string {
 	struct link link;
 	size_t at; /* in column.bytes */
 	uint32_t number;
@@ -29,7 +29,7 @@ struct column {
 	uint64_t *v;
 	size_t n, cap;
 	struct buf bytes; /* of PQ_RAW, or the dictionary: lengths and bytes, as in the page */
-	struct map texts; /* PQ_TEXT: struct text in the arena, by their hash */
+	struct map strings; /* PQ_TEXT: struct string in the arena, by their hash */
 	struct arena arena;
 };
 
@@ -75,7 +75,7 @@ static void column_clear(struct column *c)
 {
 	c->n = 0;
 	buf_clear(&c->bytes);
-	map_free(&c->texts);
+	map_free(&c->strings);
 	arena_release(&c->arena);
 }
 
@@ -128,10 +128,10 @@ static int parquet_writer_number_of(struct column *c, const void *text, size_t n
 {
 	const uint64_t h = hash_bytes(HASH_SEED, text, n), hash = h ^ h >> 29;
 	const size_t at = c->bytes.len;
-	struct text *x;
+	struct string *x;
 	int rc;
 
-	MAP_EACH(x, &c->texts, hash, link) {
+	MAP_EACH(x, &c->strings, hash, link) {
 		const uint8_t *have = c->bytes.data + x->at;
 
 		*ret = x->number;
@@ -142,10 +142,10 @@ static int parquet_writer_number_of(struct column *c, const void *text, size_t n
 	if (rc)
 		return rc;
 	x = arena_alloc(&c->arena, 1, sizeof(*x));
-	if (!x || map_add(&c->texts, &x->link, hash) < 0)
+	if (!x || map_add(&c->strings, &x->link, hash) < 0)
 		return err_nomem(e);
 	x->at = at;
-	*ret = x->number = (uint32_t)c->texts.n;
+	*ret = x->number = (uint32_t)c->strings.n;
 	return 0;
 }
 
@@ -271,7 +271,7 @@ static void put_indexes(struct pq_writer *w, const struct column *c)
 	uint32_t width = 1, used = 0;
 	uint64_t bits = 0, n = 0;
 
-	while (width < 32 && (c->texts.n - 1) >> width)
+	while (width < 32 && (c->strings.n - 1) >> width)
 		width++;
 	for (size_t i = 0; i < c->n; i++)
 		n += c->v[i] > 0;
@@ -374,13 +374,13 @@ static void put_ints(struct pq_writer *w, const struct column *c)
 static int put_column(struct pq_writer *w, const struct column *c, struct thrift_writer *t,
 		      uint64_t *total, struct err *e)
 {
-	const bool dict = c->field->kind == PQ_TEXT && c->texts.n > 0;
+	const bool dict = c->field->kind == PQ_TEXT && c->strings.n > 0;
 	uint64_t from = w->at, data, sum = 0;
 	int rc = 0;
 
 	if (dict)
 		rc = parquet_writer_put_page(w, &c->bytes, PQ_DICTIONARY_PAGE, PQ_PLAIN,
-					     c->texts.n, &sum, e);
+					     c->strings.n, &sum, e);
 	data = w->at;
 	buf_clear(&w->page);
 	if (c->field->optional)
