@@ -239,11 +239,13 @@ static const struct worker_words words = {
 };
 
 /* ask_shared - build one model in a child that opens other files, too. Returns 0; RETRY_ALONE
- * after any other answer, because earlier files may have caused it. */
+ * after any other answer, because earlier files may have caused it. It waits for a small part of
+ * open_timeout only, as the child that is then started has all of it. */
 static int ask_shared(struct isolated *g)
 {
 	struct worker *w = worker_take(g->opts.processes, isolated_shared_fits, g);
-	struct worker_call c = {.ms = g->opts.open_timeout_ms};
+	const uint64_t limit = g->opts.open_timeout_ms ? g->opts.open_timeout_ms : UINT64_MAX;
+	struct worker_call c = {.ms = u64_min(limit / 4 + 1, SHARED_MS)};
 	struct err why = ERR_INIT; /* the other process finds its own */
 	bool built = isolated_shared_start(g, w, &why) == 0 &&
 		     worker_call(w, &c, &why) == CHILD_TAKEN && c.rc == 0;

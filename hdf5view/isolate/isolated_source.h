@@ -29,6 +29,7 @@
 #define RETRY_NOMEM 2          /* ... with `again`: an allocation failed */
 #define RETRY_ALONE 3          /* in the server: ... in a process of its own */
 #define SHARED_FILES 64        /* that one process opens at most */
+#define SHARED_MS 2000         /* to open one of them; it takes milliseconds */
 #define EXIT_NOMEM_CRASH 88    /* exit status: a crash after memory or files ran short */
 
 struct isolated;

@@ -144,6 +144,18 @@ static void test_damaged(void **state)
 	make_file("a", 1);
 }
 
+/* A process that hangs costs little of the time that a file has. */
+static void test_hung(void **state)
+{
+	(void)state;
+	need_addresses();
+	assert_int_equal(expect_file("a", 0, true), 1);
+	assert_int_equal(kill(pool.v[0].child.pid, SIGSTOP), 0);
+	assert_int_equal(expect_file("a", 1, true), 1);
+	assert_int_equal(expect_file("a", 2, true), 1);
+	assert_int_equal(expect_file("a", 3, true), 0);
+}
+
 /* A process that was killed is replaced, whether it was idle or not. */
 static void test_killed(void **state)
 {
@@ -235,6 +247,7 @@ int main(void)
 		CASE(test_one_process),
 		CASE(test_other_directory),
 		CASE(test_damaged),
+		CASE(test_hung),
 		CASE(test_killed),
 		CASE(test_renamed),
 	};
