@@ -10,6 +10,7 @@ happen to a machine happening meanwhile. docs: docs/dev/testing/reliability.md.
 The exit status is 1 for any wrong value, unexpected error, growth, hang or dead mount."""
 import argparse
 import errno
+import faulthandler
 import json
 import os
 import shutil
@@ -60,6 +61,7 @@ class Run:
         self.watch = watch.Watch()
         self.n_datasets = self.n_scenes = 0
         self.disks, self.scenes, self.pids, self.workers = [], [], [], []
+        self.running = {}  # pid: worker
         self.memory_group = None
         self.lean_options = [o for o in args.lean.split(";") if o]
         self.notes, self.problems = [], []
@@ -150,12 +152,27 @@ class Run:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # h5py says a lot of what fails
+                faulthandler.enable(open(os.path.join(self.out, f"crash-{w.number}"), "w"))
                 try:
                     w.main()
                 except BaseException:  # noqa: B902
                     self.failed(f"{w.scene.name} worker {w.number}: {traceback.format_exc()}")
                 os._exit(0)
             self.pids.append(pid)
+            self.running[pid] = w
+
+    def reap(self):
+        """Takes the workers that ended out of self.running. A signal is a crash of the client."""
+        for pid, w in list(self.running.items()):
+            got, status = os.waitpid(pid, os.WNOHANG)
+            if got == 0:
+                continue
+            del self.running[pid]
+            if os.WIFSIGNALED(status):
+                with open(os.path.join(self.out, f"crash-{w.number}")) as f:
+                    self.problem(f"{w.scene.name} worker {w.number} died of signal "
+                                 f"{os.WTERMSIG(status)}: {f.read()[:1500]}")
+                self.ended = True
 
     def load(self):
         self.end = time.monotonic() + self.args.time
@@ -181,7 +198,8 @@ class Run:
     def check(self):
         """Hangs, dead mounts, too many failures."""
         now = time.monotonic()
-        for w in self.workers:
+        self.reap()
+        for w in self.running.values():
             started = float(self.led.started[w.number])
             if started and now - started > self.args.hang:
                 self.problem(f"{w.scene.name} worker {w.number} hangs: {self.where(w)}")
@@ -235,15 +253,12 @@ class Run:
     def finish(self):
         self.led.stop[0] = 1
         end = time.monotonic() + 60
-        left = set(self.pids)
-        while left and time.monotonic() < end:
-            for pid in list(left):
-                if os.waitpid(pid, os.WNOHANG)[0]:
-                    left.discard(pid)
+        while self.running and time.monotonic() < end:
+            self.reap()
             time.sleep(0.02)
-        if left and not self.problems:
-            self.problem(f"{len(left)} workers do not end")
-        for pid in left:
+        if self.running and not self.problems:
+            self.problem(f"{len(self.running)} workers do not end")
+        for pid in self.running:
             os.kill(pid, signal.SIGKILL)
         if self.scenes and self.scenes[0].process:
             self.watch.sample(self.scenes, self.emit)
@@ -259,13 +274,10 @@ class Run:
                     self.problem(text)
 
     def clean(self):
-        for pid in self.pids:
-            try:
-                os.kill(pid, signal.SIGCONT)
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-            except OSError:
-                pass
+        for pid in self.running:
+            os.kill(pid, signal.SIGCONT)
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
         for s in self.scenes:
             if s.process and s.process.poll() is None:
                 s.kill()
