@@ -128,10 +128,13 @@ static int main_classic_view(struct source *s, const struct cfg *cfg,
 static int view_open(struct source *s, const struct cfg *cfg, const struct view_request *want,
 		     struct view **ret, struct err *e)
 {
-	if (want->nc && cfg->view == CFG_VIEW_CLASSIC)
-		return main_classic_view(s, cfg, want, ret, e);
-	return want->nc ? main_nc_view(s, cfg, want, ret, e)
-			: main_zarr_view(s, cfg, want, ret, e);
+	int rc = !want->nc                        ? main_zarr_view(s, cfg, want, ret, e)
+		 : cfg->view == CFG_VIEW_CLASSIC ? main_classic_view(s, cfg, want, ret, e)
+						  : main_nc_view(s, cfg, want, ret, e);
+
+	if (rc < 0)
+		source_close(s);
+	return rc;
 }
 
 /* name_virtual - name of the virtual file, also if the path ends in "." or "..". */

@@ -48,7 +48,8 @@ struct app {
 	const struct source_ops *zarr; /* sources whose converted view is a netCDF-4 file */
 	const struct source_ops *hdf5; /* sources whose files are netCDF-4, HDF5 or similar */
 	char file_name[NAME_BYTES];    /* name of the virtual file of cfg's source */
-	/* view_open - present a source according to cfg and request. Returns 0 with *ret new. */
+	/* view_open - present a source according to cfg and request. Returns 0 with *ret new
+	 * (view_close); on error s is closed. */
 	int (*view_open)(struct source *s, const struct cfg *cfg,
 			 const struct view_request *want, struct view **ret, struct err *e);
 	/* forget - wipe the secrets of cfg in a process that opens no source. */
@@ -71,20 +72,17 @@ int fs_rechunk(const struct app *setup, const struct cfg *cfg,
 	       const struct source_options *opts, uint32_t share,
 	       struct source **s, struct err *e) NZ_MUST_USE;
 
-/* fs_open - open source and view of a setup; a mirrored directory is a view without a source
- * (NULL). The caller owns both: close the view first, then the source. */
-int fs_open(const struct app *setup, struct source **ret_source, struct view **ret_view,
-	    struct err *e) NZ_MUST_USE;
+/* fs_open - open the view of a setup, and its source; a mirrored directory is a view without one.
+ * Returns 0 with *ret new (view_close). */
+int fs_open(const struct app *setup, struct view **ret, struct err *e) NZ_MUST_USE;
 
 /* fs_open_quietly - the same while the process has one thread: the standard error output of
  * libraries is dropped, unless the user asked for more verbosity. */
-int fs_open_quietly(const struct app *setup, struct source **ret_source, struct view **ret_view,
-		    struct err *e) NZ_MUST_USE;
+int fs_open_quietly(const struct app *setup, struct view **ret, struct err *e) NZ_MUST_USE;
 
 /* fs_open_again - the same after the source changed while it is served; not for a mirror, which
  * follows changes itself. */
-int fs_open_again(const struct app *setup, struct source **ret_source, struct view **ret_view,
-		  struct err *e) NZ_MUST_USE;
+int fs_open_again(const struct app *setup, struct view **ret, struct err *e) NZ_MUST_USE;
 /* fs_quiet - true if the standard error output of libraries is dropped while a source is opened. */
 bool fs_quiet(const struct cfg *cfg);
 /* fs_print_notes - log the notes of an epoch's source and view. */

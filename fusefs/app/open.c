@@ -87,8 +87,8 @@ int fs_rechunk(const struct app *setup, const struct cfg *cfg,
 }
 
 /* open_once - open the source to be mounted, unless it is a mirror. */
-static int open_once(const struct app *setup, const struct cfg *cfg, struct source **ret_source,
-		     struct view **ret_view, struct err *e)
+static int open_once(const struct app *setup, const struct cfg *cfg, struct view **ret,
+		     struct err *e)
 {
 	struct view_request want = want_of(setup);
 	struct source_options opts;
@@ -104,39 +104,30 @@ static int open_once(const struct app *setup, const struct cfg *cfg, struct sour
 	if (cfg->view == CFG_VIEW_AUTO)
 		want.nc = concat_format(rechunk_inner(source)) == setup->zarr &&
 			  cfg->command != CFG_SERVE;
-	rc = setup->view_open(source, cfg, &want, ret_view, e);
-	if (rc < 0) {
-		source_close(source);
-		return rc;
-	}
-	*ret_source = source;
-	return 0;
+	return setup->view_open(source, cfg, &want, ret, e);
 }
 
 /* fs_open_again - the same. If one array cannot be read, explain how to mount the others, provided
  * that they can be opened. */
-int fs_open_again(const struct app *setup, struct source **ret_source, struct view **ret_view,
-		  struct err *e)
+int fs_open_again(const struct app *setup, struct view **ret, struct err *e)
 {
 	struct cfg rest = *setup->cfg;
 	struct err other = ERR_INIT;
 	char text[ERR_TEXT_MAX];
-	int rc = open_once(setup, setup->cfg, ret_source, ret_view, e);
+	int rc = open_once(setup, setup->cfg, ret, e);
 
 	if ((rc != -EOPNOTSUPP && rc != -EBADMSG && rc != -ERANGE) || rest.hide_bad)
 		return rc;
 	rest.hide_bad = true;
-	if (open_once(setup, &rest, ret_source, ret_view, &other) < 0)
+	if (open_once(setup, &rest, ret, &other) < 0)
 		return rc;
-	(*ret_view)->ops->close(*ret_view);
-	source_close(*ret_source);
+	view_close(*ret);
 	(void)snprintf(text, sizeof(text), "%s", e->msg); /* text is as long as e's message */
 	return err_set(e, rc, "%s (-o unsupported=skip mounts the rest)", text);
 }
 
 /* open_writable - open a view that opens and closes sources as it needs them. */
-static int open_writable(const struct app *setup, struct view **ret_view,
-				       struct err *e)
+static int open_writable(const struct app *setup, struct view **ret, struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
 	struct view_request want = want_of(setup);
@@ -147,11 +138,10 @@ static int open_writable(const struct app *setup, struct view **ret_view,
 	if (cfg->view == CFG_VIEW_AUTO)
 		want.nc = cfg->is_remote || (stat(cfg->source, &st) == 0 && S_ISDIR(st.st_mode));
 	want.root = cfg->write.root;
-	return fs_rw_open(setup, cfg->source, &want, ret_view, e);
+	return fs_rw_open(setup, cfg->source, &want, ret, e);
 }
 
-int fs_open(const struct app *setup, struct source **ret_source, struct view **ret_view,
-	    struct err *e)
+int fs_open(const struct app *setup, struct view **ret, struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
 	const bool writes = cfg->write.rw && cfg->command == CFG_MOUNT;
@@ -163,7 +153,6 @@ int fs_open(const struct app *setup, struct source **ret_source, struct view **r
 		rc = fs_rw_create(setup, e);
 	if (rc < 0)
 		return rc;
-	*ret_source = NULL;
 	rc = mirror_wanted(setup, e);
 	if (rc < 0)
 		return rc;
@@ -175,10 +164,8 @@ int fs_open(const struct app *setup, struct source **ret_source, struct view **r
 		return err_set(e, -EINVAL,
 			       "-o root: only for one dataset, not for a directory of datasets");
 	if (rc > 0)
-		return mirror_open(setup, ret_view, e);
-	if (writes)
-		return open_writable(setup, ret_view, e);
-	return fs_open_again(setup, ret_source, ret_view, e);
+		return mirror_open(setup, ret, e);
+	return writes ? open_writable(setup, ret, e) : fs_open_again(setup, ret, e);
 }
 
 bool fs_quiet(const struct cfg *cfg)
@@ -205,8 +192,7 @@ static void say_ours(const char *text)
 	}
 }
 
-int fs_open_quietly(const struct app *setup, struct source **ret_source, struct view **ret_view,
-		    struct err *e)
+int fs_open_quietly(const struct app *setup, struct view **ret, struct err *e)
 {
 	/* the recovery of a mount that died is reported by us, and must not be dropped */
 	const bool quietly = fs_quiet(setup->cfg) && !setup->cfg->write.rw;
@@ -223,7 +209,7 @@ int fs_open_quietly(const struct app *setup, struct source **ret_source, struct 
 		return rc;
 	if (quietly)
 		stderr_capture_begin(&q);
-	rc = fs_open(setup, ret_source, ret_view, e);
+	rc = fs_open(setup, ret, e);
 	if (quietly) {
 		stderr_capture_end(&q, text, sizeof(text));
 		say_ours(text);
@@ -243,14 +229,15 @@ static void print_some(const char *const *notes, uint32_t n)
 
 void fs_print_notes(const struct epoch *ep)
 {
-	if (ep->source)
-		print_some(ep->source->ds.notes, ep->source->ds.n_notes);
+	const struct source *s = ep->view->source;
+
+	if (s)
+		print_some(s->ds.notes, s->ds.n_notes);
 	print_some(ep->view->notes, ep->view->n_notes);
 }
 
-/* fs_open_epoch - epochs_open_fn of a struct fs. */
-static int fs_open_epoch(void *arg, struct source **ret_source, struct view **ret_view,
-			 struct err *e)
+/* fs_open_epoch - view_open_fn of a struct fs. */
+static int fs_open_epoch(void *arg, struct view **ret, struct err *e)
 {
 	const struct fs *fs = arg;
 	int rc;
@@ -258,10 +245,10 @@ static int fs_open_epoch(void *arg, struct source **ret_source, struct view **re
 	/* All threads share standard error: it is not redirected once they run. A Zarr store that
 	 * lacks its metadata for a moment is not a directory to be mirrored. */
 	if (fs->live)
-		return fs_open_again(fs->setup, ret_source, ret_view, e);
-	rc = fs_open_quietly(fs->setup, ret_source, ret_view, e);
-	if (rc == 0 && *ret_source)
-		fs_rules_warn(fs->setup->rules, fs->setup->cfg, &(*ret_source)->ds, NULL);
+		return fs_open_again(fs->setup, ret, e);
+	rc = fs_open_quietly(fs->setup, ret, e);
+	if (rc == 0 && (*ret)->source)
+		fs_rules_warn(fs->setup->rules, fs->setup->cfg, &(*ret)->source->ds, NULL);
 	return rc;
 }
 

@@ -328,7 +328,7 @@ static int can_be_asked(struct server *s, struct err *e)
 	if (!s->mountpoint)
 		return err_sys(e, errno, "mountpoint '%s'", cfg->mountpoint);
 	rc = status_new(cfg, s->mountpoint, ep->view->ops->name,
-			ep->source ? ep->source->ds.format : "", &s->fs.status, e);
+			ep->view->source ? ep->view->source->ds.format : "", &s->fs.status, e);
 	if (rc == 0 && cfg->metrics)
 		rc = status_socket_open(cfg->metrics, s->mountpoint, &s->socket, e);
 	return rc;
@@ -447,10 +447,9 @@ static bool daemon_server_finish(struct server *s)
 /* describe - describe the mount for the user: "(netCDF-4) as Zarr v2". */
 static void describe(const struct server *s, char *out, size_t n)
 {
-	const struct epoch *ep = epochs_first(s->fs.live);
-	const char *view = ep->view->ops->name, *format = ep->source ? ep->source->ds.format : "";
-
-	const char *as = ep->view->format	       ? ep->view->format
+	const struct view *v = epochs_first(s->fs.live)->view;
+	const char *view = v->ops->name, *format = v->source ? v->source->ds.format : "";
+	const char *as = v->format	       ? v->format
 			 : strcmp(view, "netcdf") == 0 ? "a netCDF-4 file"
 			 : strcmp(view, "mirror") == 0 ? "a directory in both formats"
 			 : strcmp(view, "keys") == 0   ? "a Zarr store"

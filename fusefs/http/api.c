@@ -62,18 +62,19 @@ static int put_about(struct ask *a, struct epoch *ep, struct buf *out, struct er
 {
 	struct http_api_names names = {.out = out};
 	struct view *v = ep->view;
+	const struct source *s = v->source;
 	int rc = 0, format = zarr_format(ep);
 
 	buf_putc(out, '{');
 	str_put_member(out, "source", a->s->setup->cfg->shown);
 	str_put_member(out, "version", NCZARRFS_VERSION);
 	str_put_member(out, "format",
-		       ep->source && ep->source->ds.format ? ep->source->ds.format : "directory");
+		       s && s->ds.format ? s->ds.format : "directory");
 	buf_printf(out, ", \"zarr\": %d, \"epoch\": %" PRIu64 ", \"notes\": [", format,
 		   ep->number);
-	for (uint32_t i = 0; ep->source && i < ep->source->ds.n_notes && i < 20; i++) {
+	for (uint32_t i = 0; s && i < s->ds.n_notes && i < 20; i++) {
 		buf_puts(out, i ? ", " : "");
-		str_put_json(out, ep->source->ds.notes[i], strlen(ep->source->ds.notes[i]));
+		str_put_json(out, s->ds.notes[i], strlen(s->ds.notes[i]));
 	}
 	buf_puts(out, "], \"datasets\": [");
 	if (!format)
@@ -148,7 +149,7 @@ static int http_api_put_chunks(struct ask *a, struct epoch *ep, struct buf *out,
 {
 	const char *path = MHD_lookup_connection_value(a->conn, MHD_GET_ARGUMENT_KIND, "array");
 	const char *text = MHD_lookup_connection_value(a->conn, MHD_GET_ARGUMENT_KIND, "from");
-	struct source *s = ep->source;
+	struct source *s = ep->view->source;
 	const struct ds_array *array;
 	uint64_t from = 0;
 	uint32_t i = 0;

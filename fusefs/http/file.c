@@ -23,7 +23,7 @@ enum {
 
 int serve_unchanged(struct epoch *ep, struct err *e)
 {
-	return ep->view->follows || !ep->source ? 0 : source_check(ep->source, e);
+	return ep->view->follows || !ep->view->source ? 0 : source_check(ep->view->source, e);
 }
 
 void serve_release(struct serve *s, struct epoch *ep, int rc)

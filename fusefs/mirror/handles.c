@@ -149,8 +149,7 @@ static int create_in_slot(struct mirror *m, uint64_t dir, const char *name, int 
 
 	if (rc < 0)
 		return rc;
-	rc = s->view->write->create(s->view, inner_of(dir), name, strlen(name), flags, mode,
-				    ret_attr, ret, e);
+	rc = s->view->write->create(s->view, inner_of(dir), name, flags, mode, ret_attr, ret, e);
 	if (rc < 0) {
 		slot_put(m, s, 0);
 		return rc;
@@ -191,41 +190,38 @@ static int create_counterpart(struct mirror *m, const struct where *dir, const c
 	return rc;
 }
 
-static int create_name(struct mirror *m, uint64_t dir, const char *name, size_t len, int flags,
-		       mode_t mode, struct view_attr *ret_attr, struct view_handle *ret,
-		       struct err *e)
+static int create_name(struct mirror *m, uint64_t dir, const char *name, int flags, mode_t mode,
+		       struct view_attr *ret_attr, struct view_handle *ret, struct err *e)
 {
-	auto_free char *text = strndup(name, len);
 	auto_where where = {0};
 	enum target at;
-	int rc = text ? write_target(m, dir, text, &where, &at, ret_attr, e) : err_nomem(e);
+	int rc = write_target(m, dir, name, &where, &at, ret_attr, e);
 
 	if (rc < 0)
 		return rc;
 	if (at == AT_SLOT)
-		return create_in_slot(m, dir, text, flags, mode, ret_attr, ret, e);
+		return create_in_slot(m, dir, name, flags, mode, ret_attr, ret, e);
 	if (at == AT_COUNTERPART && (flags & O_EXCL))
-		return err_set(e, -EEXIST, "'%s' already exists", text);
+		return err_set(e, -EEXIST, "'%s' already exists", name);
 	if (at == AT_COUNTERPART && ret_attr->is_dir)
-		return err_set(e, -EISDIR, "'%s' is a directory", text);
+		return err_set(e, -EISDIR, "'%s' is a directory", name);
 	rc = at == AT_REAL ? 1
-			   : create_counterpart(m, &where, text, flags, mode, ret_attr, ret, e);
+			   : create_counterpart(m, &where, name, flags, mode, ret_attr, ret, e);
 	if (rc <= 0)
 		return rc;
 	if (at == AT_COUNTERPART)
-		return err_set(e, -EROFS, "'%s' cannot be written through this mount", text);
-	return create_real(m, &where, text, flags, mode, at == AT_NOTHING, ret_attr, ret, e);
+		return err_set(e, -EROFS, "'%s' cannot be written through this mount", name);
+	return create_real(m, &where, name, flags, mode, at == AT_NOTHING, ret_attr, ret, e);
 }
 
-static int w_create(struct view *v, uint64_t dir, const char *name, size_t len, int flags,
-		    mode_t mode, struct view_attr *ret_attr, struct view_handle *ret,
-		    struct err *e)
+static int w_create(struct view *v, uint64_t dir, const char *name, int flags, mode_t mode,
+		    struct view_attr *ret_attr, struct view_handle *ret, struct err *e)
 {
 	struct mirror *m = mirror_of(v);
 	uint64_t again;
 	int rc = write_dir_again(m, &dir, &again, e);
 
-	rc = rc ? rc : create_name(m, dir, name, len, flags, mode, ret_attr, ret, e);
+	rc = rc ? rc : create_name(m, dir, name, flags, mode, ret_attr, ret, e);
 	if (again)
 		m->base.ops->forget(v, again, 1);
 	return rc;

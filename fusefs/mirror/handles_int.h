@@ -27,15 +27,15 @@ int write_slot_get(struct mirror *m, uint32_t number, struct slot **ret, struct 
  * writes to it. *dir: its new id; *ret_again: the same, with one more reference of the kernel, or
  * 0. */
 int write_dir_again(struct mirror *m, uint64_t *dir, uint64_t *ret_again, struct err *e);
-int write_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_t mode,
+int write_mkdir(struct view *v, uint64_t dir, const char *name, mode_t mode,
 		struct view_attr *ret, struct err *e);
-int write_unlink(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e);
-int write_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e);
-int write_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
-		 const char *to_name, size_t to_len, unsigned flags, struct err *e);
-int write_symlink(struct view *v, uint64_t dir, const char *name, size_t len, const char *text,
+int write_unlink(struct view *v, uint64_t dir, const char *name, struct err *e);
+int write_rmdir(struct view *v, uint64_t dir, const char *name, struct err *e);
+int write_rename(struct view *v, uint64_t dir, const char *name, uint64_t to_dir, const char *to,
+		 unsigned flags, struct err *e);
+int write_symlink(struct view *v, uint64_t dir, const char *name, const char *text,
 		  struct view_attr *ret, struct err *e);
-int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
+int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name,
 	       struct view_attr *ret, struct err *e);
 
 /* ---- import.c ---- */

@@ -213,17 +213,15 @@ int become_feed(struct mirror *m, uint32_t number, int fd, struct err *e)
 		return rc;
 	(void)snprintf(name, sizeof(name), ".new-%d",
 		       fd); /* the descriptor's number is unique */
-	rc = s->view->write->create(s->view, VIEW_ROOT, name, strlen(name), O_RDWR | O_TRUNC,
-				    0600, &a, &h, e);
+	rc = s->view->write->create(s->view, VIEW_ROOT, name, O_RDWR | O_TRUNC, 0600, &a, &h, e);
 	if (rc == 0) {
 		rc = copy_in(s, a.id, h.fh, fd, e);
 		s->view->write->release(s->view, a.id, h.fh);
 		if (rc == 0)
-			rc = s->view->write->rename(s->view, VIEW_ROOT, name, strlen(name),
-						    VIEW_ROOT, s->name, strlen(s->name), 0, e);
+			rc = s->view->write->rename(s->view, VIEW_ROOT, name, VIEW_ROOT,
+						    s->name, 0, e);
 		if (rc < 0)
-			(void)s->view->write->unlink(s->view, VIEW_ROOT, name, strlen(name),
-						     NULL);
+			(void)s->view->write->unlink(s->view, VIEW_ROOT, name, NULL);
 	}
 	slot_put(m, s, 0);
 	return rc;

@@ -225,8 +225,7 @@ static int mkdir_in_slot(struct mirror *m, uint64_t dir, const char *name, mode_
 	if (rc < 0)
 		return rc;
 	rc = s->view->write->mkdir
-		     ? s->view->write->mkdir(s->view, inner_of(dir), name, strlen(name), mode,
-					     ret, e)
+		     ? s->view->write->mkdir(s->view, inner_of(dir), name, mode, ret, e)
 		     : err_set(e, -EPERM, "'%s' cannot contain directories", s->name);
 	if (rc == 0)
 		mirror_show(m, s, ret);
@@ -244,22 +243,21 @@ static int mkdir_tree(struct mirror *m, const struct where *dir, uint64_t id, co
 	return rc ? rc : m->base.ops->lookup(&m->base, id, name, strlen(name), ret, e);
 }
 
-static int names_make_dir(struct mirror *m, uint64_t dir, const char *name, size_t len,
-			  mode_t mode, struct view_attr *ret, struct err *e)
+static int names_make_dir(struct mirror *m, uint64_t dir, const char *name, mode_t mode,
+			  struct view_attr *ret, struct err *e)
 {
-	auto_free char *text = strndup(name, len);
 	auto_where where = {0};
 	char other[NAME_BYTES];
 	enum target at;
-	int rc = text ? target_new(m, dir, text, &where, &at, e) : err_nomem(e);
+	int rc = target_new(m, dir, name, &where, &at, e);
 
 	if (rc < 0)
 		return rc;
 	if (at == AT_SLOT)
-		return mkdir_in_slot(m, dir, text, mode, ret, e);
-	return new_wanted(m, &where, text, true, other)
-		       ? mkdir_tree(m, &where, dir, text, other, ret, e)
-		       : passthrough_mkdir(m, &where, text, mode, ret, e);
+		return mkdir_in_slot(m, dir, name, mode, ret, e);
+	return new_wanted(m, &where, name, true, other)
+		       ? mkdir_tree(m, &where, dir, name, other, ret, e)
+		       : passthrough_mkdir(m, &where, name, mode, ret, e);
 }
 
 int write_dir_again(struct mirror *m, uint64_t *dir, uint64_t *ret_again, struct err *e)
@@ -271,20 +269,20 @@ int write_dir_again(struct mirror *m, uint64_t *dir, uint64_t *ret_again, struct
 	*ret_again = 0;
 	if (number_of(*dir) || !walk_gone_id(m, *dir, true, &a, &at) || !a.is_dir)
 		return 0;
-	rc = names_make_dir(m, at.dir, at.name, strlen(at.name), 0777, &a, e);
+	rc = names_make_dir(m, at.dir, at.name, 0777, &a, e);
 	if (rc == 0)
 		*dir = *ret_again = a.id;
 	return rc;
 }
 
-int write_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_t mode,
+int write_mkdir(struct view *v, uint64_t dir, const char *name, mode_t mode,
 		struct view_attr *ret, struct err *e)
 {
 	struct mirror *m = mirror_of(v);
 	uint64_t again;
 	int rc = write_dir_again(m, &dir, &again, e);
 
-	rc = rc ? rc : names_make_dir(m, dir, name, len, mode, ret, e);
+	rc = rc ? rc : names_make_dir(m, dir, name, mode, ret, e);
 	if (again)
 		m->base.ops->forget(v, again, 1);
 	return rc;
@@ -296,13 +294,13 @@ int write_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode
 static int remove_in_slot(struct mirror *m, uint64_t dir, const char *name, bool is_dir,
 			  struct err *e)
 {
-	int (*fn)(struct view * v, uint64_t at, const char *text, size_t len, struct err *why);
+	int (*fn)(struct view * v, uint64_t at, const char *text, struct err *why);
 	struct slot *s;
 	int rc = write_slot_get(m, number_of(dir), &s, e);
 
 	if (rc == 0) {
 		fn = is_dir ? s->view->write->rmdir : s->view->write->unlink;
-		rc = fn ? fn(s->view, inner_of(dir), name, strlen(name), e)
+		rc = fn ? fn(s->view, inner_of(dir), name, e)
 			: err_set(e, -EPERM, "'%s' cannot be removed", name);
 		slot_put(m, s, 0);
 		walk_touch(m, false);
@@ -335,42 +333,41 @@ static int names_remove_gone(struct mirror *m, const struct where *dir, const ch
 	return 0;
 }
 
-static int remove_name(struct mirror *m, uint64_t dir, const char *name, size_t len,
-		       bool is_dir, struct err *e)
+static int remove_name(struct mirror *m, uint64_t dir, const char *name, bool is_dir,
+		       struct err *e)
 {
-	auto_free char *text = strndup(name, len);
 	auto_where where = {0};
 	struct view_attr a;
 	enum target at;
-	int rc = text ? write_target(m, dir, text, &where, &at, &a, e) : err_nomem(e);
+	int rc = write_target(m, dir, name, &where, &at, &a, e);
 
 	if (rc < 0)
 		return rc;
 	if (at == AT_SLOT)
-		return remove_in_slot(m, dir, text, is_dir, e);
+		return remove_in_slot(m, dir, name, is_dir, e);
 	if (at == AT_NOTHING)
-		return names_remove_gone(m, &where, text, is_dir, e);
+		return names_remove_gone(m, &where, name, is_dir, e);
 	if (at == AT_REAL)
-		rc = remove_real(m, &where, text, is_dir, e);
+		rc = remove_real(m, &where, name, is_dir, e);
 	else if (a.is_dir != is_dir)
-		rc = is_dir ? err_set(e, -ENOTDIR, "'%s' is not a directory", text)
-			    : err_set(e, -EISDIR, "'%s' is a directory", text);
+		rc = is_dir ? err_set(e, -ENOTDIR, "'%s' is not a directory", name)
+			    : err_set(e, -EISDIR, "'%s' is a directory", name);
 	else
 		rc = is_dir ? names_remove_file(m, number_of(a.id), e)
 			    : names_remove_store(m, number_of(a.id), e);
 	if (rc == 0)
-		walk_removed(m, &where, text);
+		walk_removed(m, &where, name);
 	return rc;
 }
 
-int write_unlink(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e)
+int write_unlink(struct view *v, uint64_t dir, const char *name, struct err *e)
 {
-	return remove_name(mirror_of(v), dir, name, len, false, e);
+	return remove_name(mirror_of(v), dir, name, false, e);
 }
 
-int write_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e)
+int write_rmdir(struct view *v, uint64_t dir, const char *name, struct err *e)
 {
-	return remove_name(mirror_of(v), dir, name, len, true, e);
+	return remove_name(mirror_of(v), dir, name, true, e);
 }
 
 /* ---- renaming ---- */
@@ -444,8 +441,7 @@ static int rename_in_slot(struct mirror *m, uint64_t dir, const char *name, uint
 
 	if (rc < 0)
 		return rc;
-	rc = s->view->write->rename(s->view, inner_of(dir), name, strlen(name),
-				    inner_of(to_dir), to, strlen(to), flags, e);
+	rc = s->view->write->rename(s->view, inner_of(dir), name, inner_of(to_dir), to, flags, e);
 	slot_put(m, s, 0);
 	return rc;
 }
@@ -504,76 +500,69 @@ static int rename_counterpart(struct mirror *m, const struct where *dir, uint32_
 	return names_rename_whole(m, number, dir, &to_where, to, e);
 }
 
-int write_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
-		 const char *to_name, size_t to_len, unsigned flags, struct err *e)
+int write_rename(struct view *v, uint64_t dir, const char *name, uint64_t to_dir, const char *to,
+		 unsigned flags, struct err *e)
 {
 	struct mirror *m = mirror_of(v);
-	auto_free char *text = strndup(name, len), *to = strndup(to_name, to_len);
 	auto_where where = {0};
 	struct view_attr a;
 	enum target at;
 	int rc;
 
-	if (!text || !to)
-		return err_nomem(e);
 	if (number_of(dir) && number_of(dir) == number_of(to_dir))
-		return rename_in_slot(m, dir, text, to_dir, to, flags, e);
-	rc = write_target(m, dir, text, &where, &at, &a, e);
+		return rename_in_slot(m, dir, name, to_dir, to, flags, e);
+	rc = write_target(m, dir, name, &where, &at, &a, e);
 	if (rc < 0)
 		return rc;
 	switch (at) {
 	case AT_REAL:
-		return rename_from_real(m, &where, text, to_dir, to, flags, e);
+		return rename_from_real(m, &where, name, to_dir, to, flags, e);
 	case AT_COUNTERPART:
 		return rename_counterpart(m, &where, number_of(a.id), to_dir, to, flags, e);
 	case AT_SLOT:
-		return err_set(e, -EXDEV, "'%s': cannot be renamed out of its dataset", text);
+		return err_set(e, -EXDEV, "'%s': cannot be renamed out of its dataset", name);
 	case AT_NOTHING:
 		break;
 	}
-	return err_set(e, -ENOENT, "no '%s'", text);
+	return err_set(e, -ENOENT, "no '%s'", name);
 }
 
-int write_symlink(struct view *v, uint64_t dir, const char *name, size_t len, const char *text,
+int write_symlink(struct view *v, uint64_t dir, const char *name, const char *text,
 		  struct view_attr *ret, struct err *e)
 {
 	struct mirror *m = mirror_of(v);
-	auto_free char *own = strndup(name, len);
 	auto_where where = {0};
 	enum target at;
-	int rc = own ? target_new(m, dir, own, &where, &at, e) : err_nomem(e);
+	int rc = target_new(m, dir, name, &where, &at, e);
 
 	if (rc < 0)
 		return rc;
-	return at == AT_NOTHING ? passthrough_symlink(m, &where, own, text, ret, e)
+	return at == AT_NOTHING ? passthrough_symlink(m, &where, name, text, ret, e)
 				: err_set(e, -EPERM,
-					  "'%s': a dataset cannot contain symbolic links", own);
+					  "'%s': a dataset cannot contain symbolic links", name);
 }
 
-int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
+int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name,
 	       struct view_attr *ret, struct err *e)
 {
 	struct mirror *m = mirror_of(v);
-	auto_free char *text = strndup(name, len);
 	auto_where where = {0};
 	enum target at;
 	struct slot *s;
 	int rc;
 
-	if (!text)
-		return err_nomem(e);
 	if (number_of(id) != number_of(dir))
 		return err_set(e, -EXDEV, "hard links between datasets are not supported");
 	if (!number_of(id)) {
-		rc = target_new(m, dir, text, &where, &at, e);
-		return rc ? rc : passthrough_link(m, id, &where, text, ret, e);
+		rc = target_new(m, dir, name, &where, &at, e);
+		return rc ? rc : passthrough_link(m, id, &where, name, ret, e);
 	}
 	rc = slot_get(m, number_of(id), &s, e);
 	if (rc < 0)
 		return rc;
 	rc = s->rw && s->view->write->link
-		     ? s->view->write->link(s->view, inner_of(id), inner_of(dir), text, len,
-					    ret, e)
+		     ? s->view->write->link(s->view, inner_of(id), inner_of(dir), name, ret,
+					    e)
 		     : err_set(e, -EPERM, "'%s' cannot contain hard links", s->name);
 	if (rc == 0)
 		mirror_show(m, s, ret);

@@ -163,8 +163,10 @@ int open_dataset(struct mirror *m, const struct slot *s, struct opened *o, struc
 	else if (source_poll(o->source, NULL) == -ESTALE)
 		rc = slot_stale(s->path, e);
 	if (!rc)
-		rc = setup->view_open(o->source, &cfg, &want, &o->view, e);
+		rc = setup->view_open(steal(&o->source), &cfg, &want, &o->view, e);
 	if (rc)
 		o->view = NULL;
+	else
+		o->source = o->view->source;
 	return rc;
 }

@@ -57,7 +57,7 @@ struct epoch_count {
 
 struct epochs {
 	const char *path;
-	epochs_open_fn *open;
+	view_open_fn *open;
 	void *open_arg;
 	epochs_changed_fn *changed;
 	void *changed_arg;
@@ -143,8 +143,7 @@ static void close_epoch(struct epoch *ep)
 {
 	if (!ep)
 		return;
-	ep->view->ops->close(ep->view);
-	source_close(ep->source);
+	view_close(ep->view);
 	free(ep);
 }
 
@@ -169,7 +168,7 @@ static int open_epoch(struct epochs *l, struct epoch **ret, struct err *e)
 	if (!ep)
 		return err_nomem(e);
 	rc = next_number(l, &ep->number, e);
-	rc = rc ? rc : l->open(l->open_arg, &ep->source, &ep->view, e);
+	rc = rc ? rc : l->open(l->open_arg, &ep->view, e);
 	if (rc < 0) {
 		free(ep);
 		return rc;
@@ -520,7 +519,7 @@ static void epoch_opened(struct epochs *l, struct epoch *ep)
 {
 	auto_buf new = buf_of(SIZE_MAX);
 
-	l->seen = ep->source->ds.st;
+	l->seen = ep->view->source->ds.st;
 	l->seen_ok = true;
 	l->failure[0] = '\0';
 	epoch_names_of(ep, &new);
@@ -629,7 +628,7 @@ static bool tree_changed(struct epochs *l, enum epoch_state state)
 		return false;
 	l->tree_ms = now;
 	return state == BROKEN ||
-	       (state == CURRENT && source_poll(l->now->source, NULL) == -ESTALE);
+	       (state == CURRENT && source_poll(l->now->view->source, NULL) == -ESTALE);
 }
 
 static bool needs_reload(struct epochs *l)
@@ -718,7 +717,7 @@ static struct epochs *new_empty(void)
 	return l;
 }
 
-int epochs_new(const char *path, epochs_open_fn *open, void *arg, struct epochs **ret,
+int epochs_new(const char *path, view_open_fn *open, void *arg, struct epochs **ret,
 	       struct err *e)
 {
 	struct epochs *l = new_empty();
@@ -735,8 +734,8 @@ int epochs_new(const char *path, epochs_open_fn *open, void *arg, struct epochs 
 		epochs_free(l);
 		return rc;
 	}
-	if (l->now->source)
-		l->seen = l->last = l->now->source->ds.st;
+	if (l->now->view->source)
+		l->seen = l->last = l->now->view->source->ds.st;
 	l->seen_ok = true;
 	become_locked(l, CURRENT); /* no other thread has it yet */
 	*ret = l;

@@ -26,16 +26,11 @@ struct epochs;
 
 /* epoch - one opening of the source. Borrowed between epoch_acquire and epoch_release. */
 struct epoch {
-	struct source *source; /* NULL if the view has none */
 	struct view *view;
 	uint64_t number;    /* 0, 1, 2 ... */
 	unsigned side;      /* 0 or 1: where its requests are counted; another than that of the
 			     * epoch before it, which may still be in use */
 };
-
-/* epochs_open_fn - open source and view; connected by main. */
-typedef int epochs_open_fn(void *arg, struct source **ret_source, struct view **ret_view,
-			   struct err *e);
 
 /* epochs_changed_fn - the meaning of names below the root (buf_next) may have changed. Called by
  * the watcher's thread without a lock. */
@@ -43,7 +38,7 @@ typedef void epochs_changed_fn(void *arg, const struct buf *names);
 
 /* epochs_new - open the source for the first time. path: absolute, to be watched; borrowed, as is
  * arg. Returns 0 with *ret new (epochs_free); otherwise the error of open. */
-int epochs_new(const char *path, epochs_open_fn *open, void *arg, struct epochs **ret,
+int epochs_new(const char *path, view_open_fn *open, void *arg, struct epochs **ret,
 	       struct err *e) NZ_MUST_USE;
 /* epochs_watch - start the thread that watches the source for changes. Call it once, and not for a
  * view that follows changes itself. */

@@ -61,7 +61,7 @@ void call_end(struct call *c)
  * then. */
 static bool read_ops_changed(struct call *c)
 {
-	if (c->past || c->view->follows || source_check(c->ep->source, &c->e) == 0)
+	if (c->past || c->view->follows || source_check(c->view->source, &c->e) == 0)
 		return false;
 	epochs_invalidate(c->fs->live, c->ep);
 	return true;
@@ -107,8 +107,8 @@ void call_stat(const struct call *c, const struct view_attr *a, struct stat *st)
 	if (!a->own) {
 		struct stat src;
 
-		if (c->ep->source)
-			inherit(&c->ep->source->ds.st, 0444, a->is_dir, st);
+		if (c->view->source)
+			inherit(&c->view->source->ds.st, 0444, a->is_dir, st);
 		else if (c->fs->writes && !c->fs->remote && stat(c->fs->path, &src) == 0)
 			inherit(&src, 0666, a->is_dir, st); /* the view changes its source */
 		return;
@@ -484,8 +484,8 @@ static int reply_file(struct call *c, const struct span *s, uint8_t *buf)
 
 	/* The source's state is checked after the bytes were read. A view without a source checks
 	 * itself. */
-	if (rc == 0 && c->ep->source)
-		rc = source_check(c->ep->source, &c->e);
+	if (rc == 0 && c->view->source)
+		rc = source_check(c->view->source, &c->e);
 	if (rc < 0)
 		return rc;
 	memset(buf + s->len, 0, s->zeros);

@@ -91,8 +91,8 @@ static void write_ops_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_i
 static int write_ops_make(struct call *c, fuse_ino_t parent, const char *name, int flags,
 			  mode_t mode, struct view_attr *a, struct view_handle *h)
 {
-	return c->view->write->create(c->view, live_id(parent), name, strlen(name), flags,
-				      mode & PERM_BITS, a, h, &c->e);
+	return c->view->write->create(c->view, live_id(parent), name, flags, mode & PERM_BITS, a,
+				      h, &c->e);
 }
 
 static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
@@ -290,8 +290,8 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	if (!write_ops_begin(&c, req, parent, M_REQ_MKDIR, name))
 		return;
 	rc = c.view->write->mkdir
-		     ? c.view->write->mkdir(c.view, live_id(parent), name, strlen(name),
-					    mode & PERM_BITS, &a, &c.e)
+		     ? c.view->write->mkdir(c.view, live_id(parent), name, mode & PERM_BITS,
+					    &a, &c.e)
 		     : err_set(&c.e, -EPERM, "directories cannot be created here");
 	reply_entry(&c, rc, &a);
 }
@@ -301,10 +301,7 @@ static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct call c;
 
 	if (write_ops_begin(&c, req, parent, M_REQ_REMOVE, name))
-		reply_done(&c,
-			   c.view->write->unlink(c.view, live_id(parent), name, strlen(name),
-						 &c.e),
-			   true);
+		reply_done(&c, c.view->write->unlink(c.view, live_id(parent), name, &c.e), true);
 }
 
 static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -315,8 +312,7 @@ static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 		return;
 	reply_done(&c,
 		   c.view->write->rmdir
-			   ? c.view->write->rmdir(c.view, live_id(parent), name, strlen(name),
-						  &c.e)
+			   ? c.view->write->rmdir(c.view, live_id(parent), name, &c.e)
 			   : err_set(&c.e, -EOPNOTSUPP, "rmdir: not supported here"),
 		   true);
 }
@@ -333,8 +329,8 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 	if (flags & ~(unsigned)RENAME_NOREPLACE)
 		rc = -EINVAL; /* a normal answer, not logged */
 	else
-		rc = c.view->write->rename(c.view, live_id(parent), name, strlen(name),
-					   live_id(to), to_name, strlen(to_name), flags, &c.e);
+		rc = c.view->write->rename(c.view, live_id(parent), name, live_id(to), to_name,
+					   flags, &c.e);
 	reply_done(&c, rc, true);
 }
 
@@ -347,8 +343,7 @@ static void op_symlink(fuse_req_t req, const char *text, fuse_ino_t parent, cons
 	if (!write_ops_begin(&c, req, parent, M_REQ_LINK, name))
 		return;
 	rc = c.view->write->symlink
-		     ? c.view->write->symlink(c.view, live_id(parent), name, strlen(name), text,
-					      &a, &c.e)
+		     ? c.view->write->symlink(c.view, live_id(parent), name, text, &a, &c.e)
 		     : err_set(&c.e, -EPERM, "symbolic links cannot be created here");
 	reply_entry(&c, rc, &a);
 }
@@ -363,7 +358,7 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t to, const char *t
 	if (!write_ops_begin(&c, req, ino, M_REQ_LINK, to_name))
 		return;
 	rc = c.view->write->link ? c.view->write->link(c.view, live_id(ino), live_id(to),
-						       to_name, strlen(to_name), &a, &c.e)
+						       to_name, &a, &c.e)
 				 : err_set(&c.e, -EPERM, "hard links cannot be created here");
 	reply_entry(&c, rc, &a);
 }

@@ -493,7 +493,7 @@ static unsigned check_document_lengths(const struct ds_array *was, const struct 
  * shards are reassembled. */
 static bool check_document_passes(const struct snapshot *g, const char *dir, bool sharded)
 {
-	const struct dataset *ds = &g->source->ds;
+	const struct dataset *ds = &g->view->source->ds;
 	const char *name = store_key_name(dir);
 	auto_buf b = buf_of(STORE_KEY_MAX + 2);
 	bool passes = true;
@@ -521,7 +521,7 @@ unsigned commit_tree_recoded(const struct app *setup, const struct snapshot *now
 
 	struct plan_layout layout = {.rank = 0};
 
-	if (!now->source)
+	if (!now->view->source)
 		return 0;
 	a = open_doc(&c, doc, was, n_was);
 	b = open_doc(&c, doc, is, n_is);

@@ -232,8 +232,8 @@ static int one_process(struct commit_process_committing *c, uint64_t generation,
 	if (strlen(c->state->path) >= sizeof(job.path))
 		return err_set(e, -ENAMETOOLONG, "'%s': its path is too long", c->state->path);
 	memcpy(job.path, c->state->path, strlen(c->state->path) + 1);
-	if (c->was->source)
-		source_model_of(c->was->source, &job.model);
+	if (c->was->view->source)
+		source_model_of(c->was->view->source, &job.model);
 	if (job.model.size)
 		fds[FD_MODEL] = job.model.fd;
 	rc = child_start(&kind, &job, &job, sizeof(job), fds, &c->proc, e);

@@ -24,8 +24,8 @@ struct refusal {
 /* commit_tree_tree - one commit. */
 struct commit_tree_tree {
 	const struct app *setup;
-	struct source *source, *was, *now;
-	struct view *view;
+	struct source *was, *now;
+	struct view *view; /* of the file */
 	struct store *base, *over; /* `over` does not have the deferred arrays */
 	struct commit_paths deferred;
 	struct stage *stage;
@@ -57,14 +57,15 @@ static int commit_tree_open_file(struct commit_tree_tree *t, const char *path,
 				    .writable = true,
 				    .share = 1};
 	struct source_options opts;
+	struct source *source;
 	int rc;
 
 	fs_source_options(setup->cfg, &opts);
 	opts.model = model;
-	rc = source_open(setup->formats, setup->n_formats, path, &opts, &t->source, e);
+	rc = source_open(setup->formats, setup->n_formats, path, &opts, &source, e);
 	if (rc == 0) {
-		source_hold(t->source, true);
-		rc = commit_tree_view(setup, t->source, &want, dir_fd, &t->view, e);
+		source_hold(source, true);
+		rc = commit_tree_view(setup, source, &want, dir_fd, &t->view, e);
 	}
 	return rc ? rc : view_store(t->view, &t->base, e);
 }
@@ -108,9 +109,7 @@ static void commit_tree_release(struct commit_tree_tree *t)
 	store_close(t->over);
 	stage_close(t->stage);
 	store_close(t->base);
-	if (t->view)
-		t->view->ops->close(t->view);
-	source_close(t->source);
+	view_close(t->view);
 	commit_chunks_release(&t->changed);
 	commit_paths_release(&t->paths);
 	commit_paths_release(&t->deferred);
@@ -308,7 +307,7 @@ static int push_tree(struct commit_tree_tree *t, const char *path, int dir_fd, s
 		.arg = t,
 		.memory = MEMORY,
 	};
-	int rc = hdf5_sink_open(path, t->source, dir_fd, &job.sink, e);
+	int rc = hdf5_sink_open(path, t->view->source, dir_fd, &job.sink, e);
 
 	rc = rc ? rc : commit_push(setup, PLAN_HDF5, &job, e);
 	if (rc == 0 && !t->kept) /* metadata may differ in the layout alone */
@@ -332,7 +331,7 @@ NZ_PRINTF(2, 3) static void commit_tree_say(struct commit_tree_tree *t, const ch
 /* grows - true if the file has an unlimited dimension of this name. */
 static bool grows(const struct commit_tree_tree *t, const char *name)
 {
-	const struct dataset *ds = &t->source->ds;
+	const struct dataset *ds = &t->view->source->ds;
 
 	for (uint32_t i = 0; i < ds->n_dims; i++)
 		if (ds->dims[i].unlimited && strcmp(ds->dims[i].name, name) == 0)

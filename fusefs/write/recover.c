@@ -107,7 +107,7 @@ static int recover_rest(const struct app *setup, const char *path, bool nc, stru
 		return rc;
 	if (view->write->finish)
 		rc = view->write->finish(view, true, e);
-	view->ops->close(view);
+	view_close(view);
 	return rc;
 }
 

@@ -126,9 +126,8 @@ static int writable_settle(struct rw *rw, struct err *e)
 	return rc == 0 && done ? rw_state_base(&rw->state, e) : rc;
 }
 
-/* open_snapshot - open source and read-only view of the dataset in its present state. */
-static int open_snapshot(void *arg, struct source **ret_source, struct view **ret_view,
-			 struct err *e)
+/* open_snapshot - open the read-only view of the dataset in its present state. */
+static int open_snapshot(void *arg, struct view **ret, struct err *e)
 {
 	struct rw *rw = arg;
 	const struct app *setup = rw->setup;
@@ -136,23 +135,19 @@ static int open_snapshot(void *arg, struct source **ret_source, struct view **re
 	struct source *source = NULL;
 	int rc;
 
-	*ret_source = NULL;
 	fs_source_options(setup->cfg, &opts);
 	rc = writable_settle(rw, e);
 	rc = rc ? rc : fs_source(setup, rw->state.path, &opts, &source, e);
 	if (rc < 0)
 		return rc;
 	rc = writable_allowed(rw, source, e);
-	if (rc == 0 && source->ops == setup->hdf5)
-		rc = commit_tree_view(setup, source, &rw->want, rw->state.dir_fd, ret_view, e);
-	else if (rc == 0)
-		rc = setup->view_open(source, setup->cfg, &rw->want, ret_view, e);
 	if (rc < 0) {
 		source_close(source);
 		return rc;
 	}
-	*ret_source = source;
-	return 0;
+	return source->ops == setup->hdf5
+		       ? commit_tree_view(setup, source, &rw->want, rw->state.dir_fd, ret, e)
+		       : setup->view_open(source, setup->cfg, &rw->want, ret, e);
 }
 
 /* ---- commits ---- */
@@ -268,6 +263,7 @@ static int open_either(struct rw *rw, bool tree, struct snapshots *g, struct vie
 static int open_view(struct rw *rw, struct view **ret, struct err *e)
 {
 	struct snapshots *g;
+	const struct source *s;
 	struct snapshot *x;
 	const char *among;
 	bool tree;
@@ -276,13 +272,14 @@ static int open_view(struct rw *rw, struct view **ret, struct err *e)
 	if (rc < 0)
 		return rc;
 	x = snapshots_get(g);
-	among = rw->want.share == 1 ? NULL : x->source->shown;
-	tree = x->source->ops == rw->setup->hdf5;
+	s = x->view->source;
+	among = rw->want.share == 1 ? NULL : s->shown;
+	tree = s->ops == rw->setup->hdf5;
 	if (rw->setup->cfg->command == CFG_MOUNT) {
-		fs_chunks_warn(rw->setup->cfg, &x->source->ds, among);
+		fs_chunks_warn(rw->setup->cfg, &s->ds, among);
 		/* rules of an empty dataset are for variables that will be written */
-		if (x->source->ds.n_arrays)
-			fs_rules_warn(rw->setup->rules, rw->setup->cfg, &x->source->ds, among);
+		if (s->ds.n_arrays)
+			fs_rules_warn(rw->setup->rules, rw->setup->cfg, &s->ds, among);
 	}
 	snapshot_put(g, x);
 	if (!tree && rw->want.root)

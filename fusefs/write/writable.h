@@ -70,7 +70,7 @@ int commit_tree(const struct app *setup, const char *path, const struct source_m
 /* commit_tree_view - the view below a writable Zarr store of an HDF5 file. It is setup's, except
  * that variables whose writers requested other filters than the file has are shown with the
  * requested ones as long as the state directory exists. The same applies to format and separator,
- * see commit_tree_check. */
+ * see commit_tree_check. On error s is closed. */
 int commit_tree_view(const struct app *setup, struct source *s, const struct view_request *want,
 		     int dir_fd, struct view **ret, struct err *e) NZ_MUST_USE;
 

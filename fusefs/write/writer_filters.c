@@ -355,22 +355,24 @@ int commit_tree_view(const struct app *setup, struct source *s, const struct vie
 	uint32_t lines = 0;
 	int rc = commit_form(setup->cfg, dir_fd, &cfg.zarr, e);
 
-	if (rc < 0)
-		return rc;
-	rc = writer_filters_load(dir_fd, &text, e);
+	rc = rc ? rc : writer_filters_load(dir_fd, &text, e);
 	for (size_t i = 0; rc == 0 && i < text.len; i++)
 		lines += text.data[i] == '\n';
 	buf_putc(&text, '\0');
-	if (rc < 0 || lines == 0 || !buf_ok(&text))
-		return rc ? rc : setup->view_open(s, &cfg, want, ret, e);
-	c = alloc_array(1, sizeof(*c));
-	if (!c)
-		return err_nomem(e);
+	if (rc == 0 && (lines == 0 || !buf_ok(&text)))
+		return setup->view_open(s, &cfg, want, ret, e);
+	c = rc == 0 ? alloc_array(1, sizeof(*c)) : NULL;
+	if (!c) {
+		source_close(s);
+		return rc ? rc : err_nomem(e);
+	}
 	arena_init(&c->rules.arena, RULES_BYTES);
 	if (want->rules)
 		c->rules.quants = want->rules->quants;
 	rc = add_rules(c, want->rules, (char *)text.data, lines, e);
 	with.rules = &c->rules;
+	if (rc < 0)
+		source_close(s);
 	rc = rc ? rc : setup->view_open(s, &cfg, &with, ret, e);
 	if (rc < 0) {
 		chained_free(c);

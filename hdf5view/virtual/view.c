@@ -140,7 +140,7 @@ static int view_read(struct view *v, uint64_t id, uint64_t off, size_t len, uint
 	return rc < 0 ? rc : nc_layout_read(l, off, len, room, ret, e);
 }
 
-static void view_close(struct view *v)
+static void nc_view_close(struct view *v)
 {
 	struct nc_view *n;
 
@@ -159,7 +159,7 @@ static void view_close(struct view *v)
 static const struct view_ops nc_view_ops = {
 	.name = "netcdf",
 	.xattr = one_file_xattr,
-	.close = view_close,
+	.close = nc_view_close,
 	.lookup = one_file_lookup,
 	.getattr = one_file_getattr,
 	.list = one_file_list,
@@ -188,7 +188,7 @@ int nc_view_open(struct source *s, const struct nc_view_options *opts, struct vi
 	rc = n->one.plans ? nc_model_new(s, opts, n->one.plans, &n->model, e) : err_nomem(e);
 	rc = rc ? rc : chunkio_new(s, n->one.plans, &opts->io, &n->io, e);
 	if (rc < 0) {
-		view_close(&n->one.base);
+		nc_view_close(&n->one.base);
 		return rc;
 	}
 	n->one.base.notes = nc_model_notes(n->model, &n->one.base.n_notes);

@@ -44,7 +44,7 @@ static int view_read(struct view *v, uint64_t id, uint64_t off, size_t len, uint
 	return 0;
 }
 
-static void view_close(struct view *v)
+static void cdf_view_close(struct view *v)
 {
 	struct cdf_view *c;
 
@@ -61,7 +61,7 @@ static void view_close(struct view *v)
 static const struct view_ops cdf_view_ops = {
 	.name = "classic",
 	.xattr = one_file_xattr,
-	.close = view_close,
+	.close = cdf_view_close,
 	.lookup = one_file_lookup,
 	.getattr = one_file_getattr,
 	.list = one_file_list,
@@ -113,7 +113,7 @@ int cdf_view_open(struct source *s, const struct cdf_view_options *opts, struct 
 		view_plan_elements(&c->one.plans[i]);
 	rc = rc ? rc : chunkio_new(s, c->one.plans, &opts->io, &c->io, e);
 	if (rc < 0) {
-		view_close(&c->one.base);
+		cdf_view_close(&c->one.base);
 		return rc;
 	}
 	c->file.io = c->io;

@@ -51,7 +51,8 @@ static int commit_fill(void *arg, uint64_t off, uint64_t len, struct err *e)
 static int commit_like(const struct commit_committing *c, struct older_file *o, uint32_t *array,
 		       uint64_t *linear, struct err *e)
 {
-	const struct dataset *ds = &c->latest->source->ds, *old = &o->f->snapshot->source->ds;
+	const struct dataset *ds = &c->latest->view->source->ds;
+	const struct dataset *old = &o->f->snapshot->view->source->ds;
 	const struct ds_array *a = &ds->arrays[*array];
 	int rc = 0;
 
@@ -249,7 +250,7 @@ static int commit(struct commit_committing *c, struct err *e)
 	auto_free char *now = rw_work_path(v, f, "now"), *was = NULL;
 	struct file_rw_change change = {.now = now,
 					.view = c->latest->view,
-					.source = c->latest->source,
+					.source = c->latest->view->source,
 					.written = written,
 					.fill = commit_fill,
 					.replaced = commit_replaced,
@@ -260,12 +261,12 @@ static int commit(struct commit_committing *c, struct err *e)
 		return rc;
 	change.was = was;
 	rc = older(c, e);
-	source_hold(c->latest->source, true);
+	source_hold(c->latest->view->source, true);
 	rc = rc ? rc : v->opts.commit(v->opts.arg, &change, e);
 	if (rc == -EINPROGRESS)
 		return commit_decided(c, e);
 	if (rc < 0)
-		source_hold(c->latest->source, false);
+		source_hold(c->latest->view->source, false);
 	if (rc == 0) {
 		clean(c);
 		renew(c);

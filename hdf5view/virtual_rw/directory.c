@@ -55,7 +55,7 @@ static int virtual_rw_directory_new_file(struct nc_rw *v, char *name, struct rw_
 	return 0;
 }
 
-int rw_op_create(struct view *view, uint64_t dir, const char *name, size_t len, int flags,
+int rw_op_create(struct view *view, uint64_t dir, const char *name, int flags,
 		 mode_t mode, struct view_attr *ret_attr, struct view_handle *ret,
 		 struct err *e)
 {
@@ -66,9 +66,9 @@ int rw_op_create(struct view *view, uint64_t dir, const char *name, size_t len, 
 
 	if (rc < 0)
 		return rc;
-	if (!rw_is_virtual(v, name, len) && !(own = strndup(name, len)))
+	if (!rw_is_virtual(v, name, strlen(name)) && !(own = strdup(name)))
 		return err_nomem(e);
-	f = rw_file_hold(v, name, len);
+	f = rw_file_hold(v, name, strlen(name));
 	if (f) {
 		free(own);
 		rc = flags & O_EXCL ? err_set(e, -EEXIST, "it already exists")
@@ -108,7 +108,7 @@ static void removed(struct nc_rw *v, struct rw_file *f)
 	rw_file_put(v, f);
 }
 
-int rw_op_unlink(struct view *view, uint64_t dir, const char *name, size_t len, struct err *e)
+int rw_op_unlink(struct view *view, uint64_t dir, const char *name, struct err *e)
 {
 	struct nc_rw *v = nc_rw(view);
 	struct rw_file *f;
@@ -116,7 +116,7 @@ int rw_op_unlink(struct view *view, uint64_t dir, const char *name, size_t len, 
 
 	if (rc < 0)
 		return rc;
-	f = rw_file_hold(v, name, len);
+	f = rw_file_hold(v, name, strlen(name));
 	if (!f)
 		return err_set(e, -ENOENT, "no such file");
 	(void)pthread_mutex_lock(&v->commit);
@@ -270,16 +270,16 @@ static int virtual_rw_directory_move(struct nc_rw *v, struct rw_file *f, char *n
 /* virtual_rw_directory_rename_file - rename, with the locks taken. over: the current owner of the
  * name, or NULL. */
 static int virtual_rw_directory_rename_file(struct nc_rw *v, struct rw_file *f, const char *to,
-					    size_t len, struct rw_file *over, struct err *e)
+					    struct rw_file *over, struct err *e)
 {
 	char *name;
 	int rc;
 
 	if (f == over)
 		return 0;
-	if (rw_is_virtual(v, to, len))
+	if (rw_is_virtual(v, to, strlen(to)))
 		return virtual_rw_directory_take_place(v, f, e);
-	name = strndup(to, len);
+	name = strdup(to);
 	if (!name)
 		return err_nomem(e);
 	if (!f->name)
@@ -290,8 +290,8 @@ static int virtual_rw_directory_rename_file(struct nc_rw *v, struct rw_file *f, 
 	return rc;
 }
 
-int rw_op_rename(struct view *view, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
-		 const char *to_name, size_t to_len, unsigned flags, struct err *e)
+int rw_op_rename(struct view *view, uint64_t dir, const char *name, uint64_t to_dir,
+		 const char *to_name, unsigned flags, struct err *e)
 {
 	struct nc_rw *v = nc_rw(view);
 	struct rw_file *f, *over;
@@ -301,8 +301,8 @@ int rw_op_rename(struct view *view, uint64_t dir, const char *name, size_t len, 
 	if (rc < 0)
 		return rc;
 	(void)pthread_mutex_lock(&v->commit);
-	f = rw_file_hold(v, name, len);
-	over = rw_file_hold(v, to_name, to_len);
+	f = rw_file_hold(v, name, strlen(name));
+	over = rw_file_hold(v, to_name, strlen(to_name));
 	if (!f)
 		rc = err_set(e, -ENOENT, "no such file");
 	else if (over && (flags & RENAME_NOREPLACE))
@@ -310,7 +310,7 @@ int rw_op_rename(struct view *view, uint64_t dir, const char *name, size_t len, 
 	rc = rc ? rc : rw_file_ready(f, e);
 	if (rc == 0) {
 		(void)pthread_mutex_lock(&f->write);
-		rc = virtual_rw_directory_rename_file(v, f, to_name, to_len, over, e);
+		rc = virtual_rw_directory_rename_file(v, f, to_name, over, e);
 		(void)pthread_mutex_unlock(&f->write);
 	}
 	(void)pthread_mutex_unlock(&v->commit);

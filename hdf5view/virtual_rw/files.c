@@ -89,7 +89,7 @@ struct rw_file *rw_file_new(struct nc_rw *v, struct snapshot *x, struct err *e)
 	f->follows = x ? x->number : 0;
 	f->follows_any = !x;
 	atomic_init(&f->ready, !x);
-	f->mtime = x ? x->source->ds.st.st_mtim : clock_wall();
+	f->mtime = x ? x->view->source->ds.st.st_mtim : clock_wall();
 	(void)pthread_mutex_init(&f->write, NULL); /* cannot fail with default attributes */
 	rw_copy_init(&f->copy, x, 0);
 	f->next = v->files;

@@ -304,7 +304,7 @@ static const struct view_write_ops rw_write_ops = {
 static void virtual_rw_view_owner(struct nc_rw *v)
 {
 	struct snapshot *x = snapshots_get(v->snapshots);
-	const struct stat *st = &x->source->ds.st;
+	const struct stat *st = &x->view->source->ds.st;
 
 	v->uid = st->st_uid;
 	v->gid = st->st_gid;

@@ -252,10 +252,10 @@ int rw_handle_open(struct nc_rw *v, struct rw_file *f, int flags, struct view_ha
 /* rw_scratch_dir - the directory of scratch files, made if it is missing. lock is held. */
 int rw_scratch_dir(struct nc_rw *v, struct err *e) NZ_MUST_USE;
 
-int rw_op_create(struct view *v, uint64_t dir, const char *name, size_t len, int flags,
+int rw_op_create(struct view *v, uint64_t dir, const char *name, int flags,
 		 mode_t mode, struct view_attr *ret_attr, struct view_handle *ret, struct err *e);
-int rw_op_unlink(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e);
-int rw_op_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
-		 const char *to_name, size_t to_len, unsigned flags, struct err *e);
+int rw_op_unlink(struct view *v, uint64_t dir, const char *name, struct err *e);
+int rw_op_rename(struct view *v, uint64_t dir, const char *name, uint64_t to_dir,
+		 const char *to_name, unsigned flags, struct err *e);
 
 #endif

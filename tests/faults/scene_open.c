@@ -21,7 +21,6 @@ static struct {
 	bool has_cfg, has_rules;
 	struct fs_rules rules;
 	struct app setup;
-	struct source *source;
 	struct view *view;
 } now;
 
@@ -105,12 +104,11 @@ int scene_open(const struct scene *s, const char *path, const char *more, struct
 {
 	int rc = configure(s, path, more, e);
 
-	now.source = NULL;
 	now.view = NULL;
 	if (rc == 0 && !now.cfg.write.rw)
 		rc = fs_rw_repair(&now.setup, now.cfg.source, true, e);
 	if (rc == 0)
-		rc = fs_open(&now.setup, &now.source, &now.view, e);
+		rc = fs_open(&now.setup, &now.view, e);
 	if (rc < 0) {
 		fs_remote_end();
 		release();
@@ -125,11 +123,8 @@ int scene_close(struct err *e)
 
 	if (now.view && now.view->write && now.view->write->finish)
 		rc = now.view->write->finish(now.view, true, e);
-	if (now.view)
-		now.view->ops->close(now.view);
-	source_close(now.source);
+	view_close(now.view);
 	now.view = NULL;
-	now.source = NULL;
 	fs_remote_end();
 	release();
 	return rc;
@@ -229,7 +224,7 @@ int refs_begin(const struct scene *s)
 		wrong("the test's own file");
 	rc = refs_set_json(fd, &set, &e);
 	if (rc == 0)
-		rc = refs_set_add(set, 0, "", now.source, now.view, &opts, &e);
+		rc = refs_set_add(set, 0, "", now.view->source, now.view, &opts, &e);
 	if (rc == 0)
 		rc = refs_set_end(set, &e);
 	refs_set_free(set);

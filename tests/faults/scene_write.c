@@ -238,7 +238,7 @@ static int put(struct view *v, const struct step *x, uint64_t dir, const char *n
 {
 	struct view_handle h = {0};
 	struct view_attr a;
-	int rc = v->write->create(v, dir, name, strlen(name), O_WRONLY | O_TRUNC, 0644, &a, &h,
+	int rc = v->write->create(v, dir, name, O_WRONLY | O_TRUNC, 0644, &a, &h,
 				  e);
 
 	if (rc == -EEXIST) { /* the kernel looks it up first */
@@ -275,7 +275,7 @@ static int move(struct view *v, const struct step *x, uint64_t dir, const char *
 	rc = put(v, x, dir, other, e);
 	if (rc < 0)
 		return rc;
-	return v->write->rename(v, dir, other, strlen(other), dir, name, strlen(name), 0, e);
+	return v->write->rename(v, dir, other, dir, name, 0, e);
 }
 
 static int step(struct view *v, const struct step *x, struct err *e)
@@ -297,11 +297,11 @@ static int step(struct view *v, const struct step *x, struct err *e)
 	if (strcmp(x->op, "patch") == 0)
 		return patch(v, x, dir, name, e);
 	if (strcmp(x->op, "mkdir") == 0)
-		return v->write->mkdir(v, dir, name, strlen(name), 0755, &a, e);
+		return v->write->mkdir(v, dir, name, 0755, &a, e);
 	if (strcmp(x->op, "unlink") == 0)
-		return v->write->unlink(v, dir, name, strlen(name), e);
+		return v->write->unlink(v, dir, name, e);
 	if (strcmp(x->op, "rmdir") == 0)
-		return v->write->rmdir(v, dir, name, strlen(name), e);
+		return v->write->rmdir(v, dir, name, e);
 	return -EINVAL;
 }
 

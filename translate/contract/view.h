@@ -66,8 +66,8 @@ struct view_set {
 	struct timespec mtime;
 };
 
-/* view_write_ops - the additional operations of a writable view. Names are one component of a path,
- * len bytes; fh is the handle of open or create, 0 where a request has none. Errors are those of
+/* view_write_ops - the additional operations of a writable view. Names are one component of a path;
+ * fh is the handle of open or create, 0 where a request has none. Errors are those of
  * the system calls, -EROFS and -EPERM for operations that the view never allows; e has the reason
  * for the log. Only functions that say so may be NULL.
  *
@@ -80,9 +80,8 @@ struct view_write_ops {
 	int (*open)(struct view *v, uint64_t id, int flags, struct view_handle *ret,
 		    struct err *e);
 	/* create - a new file, or with O_EXCL unset one that is there: opened. */
-	int (*create)(struct view *v, uint64_t dir, const char *name, size_t len, int flags,
-		      mode_t mode, struct view_attr *ret_attr, struct view_handle *ret,
-		      struct err *e);
+	int (*create)(struct view *v, uint64_t dir, const char *name, int flags, mode_t mode,
+		      struct view_attr *ret_attr, struct view_handle *ret, struct err *e);
 	/* read - as view_ops.read, through a handle: it sees data that were written through the
 	 * handle. */
 	int (*read)(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t len,
@@ -97,20 +96,20 @@ struct view_write_ops {
 	int (*setattr)(struct view *v, uint64_t id, uint64_t fh, const struct view_set *set,
 		       struct view_attr *ret, struct err *e);
 	/* mkdir - NULL: -EPERM. */
-	int (*mkdir)(struct view *v, uint64_t dir, const char *name, size_t len, mode_t mode,
+	int (*mkdir)(struct view *v, uint64_t dir, const char *name, mode_t mode,
 		     struct view_attr *ret, struct err *e);
-	int (*unlink)(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e);
+	int (*unlink)(struct view *v, uint64_t dir, const char *name, struct err *e);
 	/* rmdir - NULL: -EOPNOTSUPP. */
-	int (*rmdir)(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e);
+	int (*rmdir)(struct view *v, uint64_t dir, const char *name, struct err *e);
 	/* rename - flags: RENAME_NOREPLACE or 0. */
-	int (*rename)(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
-		      const char *to_name, size_t to_len, unsigned flags, struct err *e);
+	int (*rename)(struct view *v, uint64_t dir, const char *name, uint64_t to_dir,
+		      const char *to_name, unsigned flags, struct err *e);
 	/* symlink - a link with this text. NULL: -EPERM. */
-	int (*symlink)(struct view *v, uint64_t dir, const char *name, size_t len,
-		       const char *text, struct view_attr *ret, struct err *e);
+	int (*symlink)(struct view *v, uint64_t dir, const char *name, const char *text,
+		       struct view_attr *ret, struct err *e);
 	/* link - give file id another name; -EEXIST if that exists. Data written before the call
 	 * are the same under both names; later data need not be. NULL: -EPERM. */
-	int (*link)(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
+	int (*link)(struct view *v, uint64_t id, uint64_t dir, const char *name,
 		    struct view_attr *ret, struct err *e);
 	/* setxattr - set extended attribute `name` ("user.colour") of id; value NULL: remove
 	 * it. flags: XATTR_CREATE, XATTR_REPLACE or 0. NULL: -EOPNOTSUPP. */
@@ -179,7 +178,8 @@ struct view_ops {
 struct view {
 	const struct view_ops *ops;
 	const struct view_write_ops *write; /* NULL: read-only. Writable views follow */
-	struct source *source;   /* borrowed: outlives the view; NULL if there is not exactly one */
+	struct source *source;   /* borrowed by the view, which it outlives: view_close closes both;
+				  * NULL if there is not exactly one */
 	const char *const *notes; /* parts that the view left out or changed, with the reason: one
 				   * line each; borrowed until close */
 	uint32_t n_notes;
@@ -188,5 +188,18 @@ struct view {
 	bool follows;            /* the view follows changes of its dataset by itself: it is never
 				  * opened again, and stale ids give -ESTALE */
 };
+
+/* view_open_fn - open a dataset in its present state: *ret is new, for view_close. */
+typedef int view_open_fn(void *arg, struct view **ret, struct err *e);
+
+/* view_close - close a view, then its source. Takes NULL. */
+static inline void view_close(struct view *v)
+{
+	struct source *source = v ? v->source : NULL;
+
+	if (v)
+		v->ops->close(v);
+	source_close(source);
+}
 
 #endif

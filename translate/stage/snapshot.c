@@ -15,7 +15,7 @@ struct held_snapshot {
 };
 
 struct snapshots {
-	snapshot_open_fn *open;
+	view_open_fn *open;
 	void *arg;
 	pthread_mutex_t lock;
 	struct held_snapshot *latest; /* lock */
@@ -27,8 +27,7 @@ static void close_held(struct held_snapshot *h)
 	if (!h)
 		return;
 	store_close(h->pub.files);
-	h->pub.view->ops->close(h->pub.view);
-	source_close(h->pub.source);
+	view_close(h->pub.view);
 	free(h);
 }
 
@@ -39,7 +38,7 @@ static int open_next(struct snapshots *g, struct held_snapshot **ret, struct err
 
 	if (!h)
 		return err_nomem(e);
-	rc = g->open(g->arg, &h->pub.source, &h->pub.view, e);
+	rc = g->open(g->arg, &h->pub.view, e);
 	if (rc) {
 		free(h);
 		return rc;
@@ -54,7 +53,7 @@ static int open_next(struct snapshots *g, struct held_snapshot **ret, struct err
 	return 0;
 }
 
-int snapshots_new(snapshot_open_fn *open, void *arg, struct snapshots **ret, struct err *e)
+int snapshots_new(view_open_fn *open, void *arg, struct snapshots **ret, struct err *e)
 {
 	struct snapshots *g = alloc_array(1, sizeof(*g));
 	int rc;
@@ -131,7 +130,7 @@ int snapshots_reopen(struct snapshots *g, struct err *e)
 int snapshots_check(struct snapshots *g, struct err *e)
 {
 	struct snapshot *x = snapshots_get(g);
-	int rc = x->source ? source_poll(x->source, e) : 0;
+	int rc = x->view->source ? source_poll(x->view->source, e) : 0;
 
 	snapshot_put(g, x);
 	return rc;

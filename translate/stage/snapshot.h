@@ -11,7 +11,6 @@
 
 /* snapshot - one open state. */
 struct snapshot {
-	struct source *source;
 	struct view *view;
 	struct store *files; /* of the view, see view_store */
 	uint64_t number;   /* 0, 1, 2 ... */
@@ -19,13 +18,9 @@ struct snapshot {
 
 struct snapshots;
 
-/* snapshot_open_fn - open source and view of the dataset as it is now. */
-typedef int snapshot_open_fn(void *arg, struct source **ret_source, struct view **ret_view,
-			     struct err *e);
-
 /* snapshots_new - open the first snapshot. arg is borrowed. Returns 0 with *ret new; else the error
  * of open. */
-int snapshots_new(snapshot_open_fn *open, void *arg, struct snapshots **ret,
+int snapshots_new(view_open_fn *open, void *arg, struct snapshots **ret,
 		  struct err *e) NZ_MUST_USE;
 /* snapshots_free - no snapshot may be held. Takes NULL. */
 void snapshots_free(struct snapshots *g);

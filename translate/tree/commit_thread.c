@@ -168,7 +168,7 @@ static void start_over(struct tree *t, struct snapshot *g)
 	struct err e = ERR_INIT;
 
 	quiesce(t);
-	source_hold(g->source, false);
+	source_hold(g->view->source, false);
 	if (snapshots_reopen(t->snapshots, &e) == 0)
 		return;
 	atomic_store(&t->lost, true);
@@ -185,8 +185,8 @@ static int commit_frozen(struct tree *t, uint64_t generation, bool all, bool *re
 	int rc = snapshots_check(t->snapshots, e);
 
 	if (!rc) {
-		if (g->source)
-			source_hold(g->source, true);
+		if (g->view->source)
+			source_hold(g->view->source, true);
 		rc = t->o.commit(t->o.arg, g, generation, all, quiesce, t, &texts, e);
 		*ret_done = !rc;
 		if (!rc) {
@@ -197,11 +197,11 @@ static int commit_frozen(struct tree *t, uint64_t generation, bool all, bool *re
 			}
 			t->held = !all && texts.len > 0;
 			rc = conclude(t, g, generation, &l, e);
-		} else if (rc != -EAGAIN && rc != -ESTALE && g->source) {
+		} else if (rc != -EAGAIN && rc != -ESTALE && g->view->source) {
 			start_over(t, g);
 		}
-		if (g->source)
-			source_hold(g->source, false);
+		if (g->view->source)
+			source_hold(g->view->source, false);
 	}
 	buf_release(&l.keys);
 	snapshot_put(t->snapshots, g);

@@ -45,7 +45,7 @@ static int rename_holds(const struct tree *t, const struct tree_node *dir, struc
 /* rename_enter - lock the tree and find an entry. On failure nothing is locked. room: the caller is
  * going to stage something. */
 static int rename_enter(struct rename_place *p, struct view *v, uint64_t dir, const char *name,
-			size_t len, bool room, struct err *e)
+			bool room, struct err *e)
 {
 	int rc;
 
@@ -59,7 +59,7 @@ static int rename_enter(struct rename_place *p, struct view *v, uint64_t dir, co
 	}
 	write_lock(p->t);
 	rc = rename_holds(p->t, p->dir, e);
-	rc = rc ? rc : tree_key(p->dir, name, len, p->key, e);
+	rc = rc ? rc : tree_key(p->dir, name, strlen(name), p->key, e);
 	rc = rc ? rc : tree_find(p->t, p->key, &p->f, e);
 	if (rc)
 		rename_leave(p);
@@ -109,13 +109,13 @@ static int open_found(struct view *v, int flags, struct view_attr *attr, struct 
 	return rc;
 }
 
-int tree_create(struct view *v, uint64_t dir, const char *name, size_t len, int flags, mode_t mode,
+int tree_create(struct view *v, uint64_t dir, const char *name, int flags, mode_t mode,
 		struct view_attr *ret_attr, struct view_handle *ret, struct err *e)
 {
 	struct view_handle vh = {0};
 	auto_node *n = NULL;
 	struct rename_place p;
-	int rc = rename_enter(&p, v, dir, name, len, true, e);
+	int rc = rename_enter(&p, v, dir, name, true, e);
 
 	(void)mode;
 	*ret = vh;
@@ -145,7 +145,7 @@ int tree_create(struct view *v, uint64_t dir, const char *name, size_t len, int 
 	return rc;
 }
 
-int tree_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_t mode,
+int tree_mkdir(struct view *v, uint64_t dir, const char *name, mode_t mode,
 	       struct view_attr *ret, struct err *e)
 {
 	struct rename_place p;
@@ -153,8 +153,8 @@ int tree_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_
 
 	(void)mode;
 	if (tree_of(v)->o.name && dir == VIEW_ROOT)
-		return root_mkdir(tree_of(v), name, len, ret, e);
-	rc = rename_enter(&p, v, dir, name, len, true, e);
+		return root_mkdir(tree_of(v), name, ret, e);
+	rc = rename_enter(&p, v, dir, name, true, e);
 	if (rc)
 		return rc;
 	names_drop(p.t, &p.t->removed_names, p.key);
@@ -186,11 +186,11 @@ static int remove_key(struct rename_place *p, struct err *e)
 	return rc;
 }
 
-static int rename_remove(struct view *v, uint64_t dir, const char *name, size_t len,
+static int rename_remove(struct view *v, uint64_t dir, const char *name,
 			 bool is_dir, struct err *e)
 {
 	struct rename_place p;
-	int rc = rename_enter(&p, v, dir, name, len, false, e);
+	int rc = rename_enter(&p, v, dir, name, false, e);
 
 	if (rc)
 		return rc;
@@ -206,16 +206,16 @@ static int rename_remove(struct view *v, uint64_t dir, const char *name, size_t 
 	return rename_end(&p, rc);
 }
 
-int tree_unlink(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e)
+int tree_unlink(struct view *v, uint64_t dir, const char *name, struct err *e)
 {
-	return rename_remove(v, dir, name, len, false, e);
+	return rename_remove(v, dir, name, false, e);
 }
 
-int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e)
+int tree_rmdir(struct view *v, uint64_t dir, const char *name, struct err *e)
 {
 	if (tree_of(v)->o.name && dir == VIEW_ROOT)
-		return root_rmdir(tree_of(v), name, len, e);
-	return rename_remove(v, dir, name, len, true, e);
+		return root_rmdir(tree_of(v), name, e);
+	return rename_remove(v, dir, name, true, e);
 }
 
 /* ---- renaming ---- */
@@ -283,14 +283,14 @@ static int link_file(struct rename_place *p, const struct tree_node *n, struct e
 				    : copy_base(t, n->key, p->key, e);
 }
 
-int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
+int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name,
 	      struct view_attr *ret, struct err *e)
 {
 	auto_node *n = NULL;
 	struct rename_place p;
 	int rc = node_get(tree_of(v), id, &n, e);
 
-	rc = rc ? rc : rename_enter(&p, v, dir, name, len, true, e);
+	rc = rc ? rc : rename_enter(&p, v, dir, name, true, e);
 	if (rc)
 		return rc;
 	if (p.f.kind != FOUND_NOTHING)
@@ -337,7 +337,7 @@ static int rename_fits(struct rename_place *p, const char *to, const struct foun
 }
 
 static int rename_to(struct rename_place *p, const struct tree_node *to_dir, const char *name,
-		     size_t len, unsigned flags, struct err *e)
+		     unsigned flags, struct err *e)
 {
 	char to[STORE_KEY_MAX + 1];
 	struct found old = {0};
@@ -347,7 +347,7 @@ static int rename_to(struct rename_place *p, const struct tree_node *to_dir, con
 		return rc;
 	if (p->f.kind == FOUND_NOTHING)
 		return err_set(e, -ENOENT, "'%.200s' does not exist", p->key);
-	rc = tree_key(to_dir, name, len, to, e);
+	rc = tree_key(to_dir, name, strlen(name), to, e);
 	if (!rc && strcmp(p->key, to) == 0)
 		return flags & RENAME_NOREPLACE
 			       ? err_set(e, -EEXIST, "'%.200s' already exists", to)
@@ -361,8 +361,8 @@ static int rename_to(struct rename_place *p, const struct tree_node *to_dir, con
 	return p->f.kind == FOUND_DIR ? rename_dir(p->t, p->key, to, e) : rename_file(p, to, e);
 }
 
-int tree_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
-		const char *to_name, size_t to_len, unsigned flags, struct err *e)
+int tree_rename(struct view *v, uint64_t dir, const char *name, uint64_t to_dir,
+		const char *to_name, unsigned flags, struct err *e)
 {
 	auto_node *to = NULL;
 	struct rename_place p;
@@ -371,8 +371,8 @@ int tree_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint
 	if (flags & ~(unsigned)RENAME_NOREPLACE)
 		return err_set(e, -EINVAL, "rename with flags %#x is not supported", flags);
 	rc = node_dir(tree_of(v), to_dir, &to, e);
-	rc = rc ? rc : rename_enter(&p, v, dir, name, len, true, e);
-	return rc ? rc : rename_end(&p, rename_to(&p, to, to_name, to_len, flags, e));
+	rc = rc ? rc : rename_enter(&p, v, dir, name, true, e);
+	return rc ? rc : rename_end(&p, rename_to(&p, to, to_name, flags, e));
 }
 
 /* A directory gets another name: everything below it appears under the new one

@@ -185,7 +185,7 @@ void tree_attr(struct tree *t, const struct tree_node *n, const struct found *f,
 	       struct view_attr *ret)
 {
 	const struct snapshot *g = snapshots_latest(t->snapshots);
-	const struct stat *st = g->source ? &g->source->ds.st : &t->o.st;
+	const struct stat *st = g->view->source ? &g->view->source->ds.st : &t->o.st;
 	mode_t mode = st->st_mode & 0666;
 
 	*ret = (struct view_attr){

@@ -87,9 +87,9 @@ int root_only(const struct tree *t, struct err *e)
 		       t->o.name);
 }
 
-int root_mkdir(struct tree *t, const char *name, size_t len, struct view_attr *ret, struct err *e)
+int root_mkdir(struct tree *t, const char *name, struct view_attr *ret, struct err *e)
 {
-	int rc = str_is(t->o.name, name, len) ? 0 : root_only(t, e);
+	int rc = strcmp(t->o.name, name) == 0 ? 0 : root_only(t, e);
 	TREE_SCOPE(write_lock(t));
 
 	if (!rc && !t->removed)
@@ -100,14 +100,14 @@ int root_mkdir(struct tree *t, const char *name, size_t len, struct view_attr *r
 	return rc;
 }
 
-int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e)
+int root_rmdir(struct tree *t, const char *name, struct err *e)
 {
 	auto_node *n = NULL;
 	int rc = 0;
 	TREE_SCOPE(write_lock(t));
 
-	if (t->removed || !str_is(t->o.name, name, len))
-		rc = err_set(e, -ENOENT, "'%.*s' does not exist", (int)u64_min(len, 200), name);
+	if (t->removed || strcmp(t->o.name, name) != 0)
+		rc = err_set(e, -ENOENT, "'%.200s' does not exist", name);
 	rc = rc ? rc : tree_is_empty(t, "", t->o.name, e);
 	if (rc)
 		return rc;

@@ -149,8 +149,9 @@ static bool is_longer(const struct ds_array *now, const struct ds_array *was)
 
 int pins_keep(struct left *l, const struct snapshot *old, struct err *e)
 {
-	const struct dataset *ds = l->g->source ? &l->g->source->ds : NULL;
-	const struct dataset *old_ds = old->source && old != l->g ? &old->source->ds : NULL;
+	const struct source *s = l->g->view->source, *old_s = old->view->source;
+	const struct dataset *ds = s ? &s->ds : NULL;
+	const struct dataset *old_ds = old_s && old != l->g ? &old_s->ds : NULL;
 	auto_free uint32_t *was = alloc_array(ds ? ds->n_arrays : 0, sizeof(*was));
 	auto_buf room = buf_of((size_t)1 << 20);
 	char key[STORE_KEY_MAX + 1];

@@ -285,16 +285,16 @@ extern const struct view_write_ops tree_write_ops;
 int tree_open(struct view *v, uint64_t id, int flags, struct view_handle *ret, struct err *e);
 int tree_read_id(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
 		 struct span *ret, struct err *e);
-int tree_create(struct view *v, uint64_t dir, const char *name, size_t len, int flags, mode_t mode,
+int tree_create(struct view *v, uint64_t dir, const char *name, int flags, mode_t mode,
 		struct view_attr *ret_attr, struct view_handle *ret, struct err *e);
-int tree_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_t mode,
+int tree_mkdir(struct view *v, uint64_t dir, const char *name, mode_t mode,
 	       struct view_attr *ret, struct err *e);
-int tree_unlink(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e);
-int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e);
-int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
+int tree_unlink(struct view *v, uint64_t dir, const char *name, struct err *e);
+int tree_rmdir(struct view *v, uint64_t dir, const char *name, struct err *e);
+int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name,
 	      struct view_attr *ret, struct err *e);
-int tree_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
-		const char *to_name, size_t to_len, unsigned flags, struct err *e);
+int tree_rename(struct view *v, uint64_t dir, const char *name, uint64_t to_dir,
+		const char *to_name, unsigned flags, struct err *e);
 /* tree_settle - check a file for its new name, and for the present one if that stays; then stage
  * data that were written to it before it is closed. Under the write lock. */
 int tree_settle(struct tree *t, const char *key, const char *to, bool stays,
@@ -346,8 +346,8 @@ int root_drop_removals(struct tree *t, struct err *e) NZ_MUST_USE;
 /* The directory above the root, if there is one: root_only - the error of entries other than the
  * root. root_mkdir, root_rmdir - as the operations. */
 int root_only(const struct tree *t, struct err *e);
-int root_mkdir(struct tree *t, const char *name, size_t len, struct view_attr *ret, struct err *e);
-int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e);
+int root_mkdir(struct tree *t, const char *name, struct view_attr *ret, struct err *e);
+int root_rmdir(struct tree *t, const char *name, struct err *e);
 
 /* ---- pins: shown_documents.c ---- */
 

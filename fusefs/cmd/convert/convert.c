@@ -80,11 +80,18 @@ static int convert_add_text(struct convert_run *r, uint32_t array, struct err *e
 	return rc ? err_nomem(e) : 0;
 }
 
+static int open_both(const struct app *setup, struct convert *c, struct err *e)
+{
+	int rc = fs_open_quietly(setup, &c->view, e);
+
+	if (rc == 0)
+		c->source = c->view->source;
+	return rc;
+}
+
 static void close_both(struct convert *c)
 {
-	if (c->view)
-		c->view->ops->close(c->view);
-	source_close(c->source);
+	view_close(c->view);
 	c->view = NULL;
 	c->source = NULL;
 }
@@ -117,7 +124,7 @@ static int keep_compressed(struct convert_run *r, struct err *e)
 	r->with.cfg = &r->cfg;
 	r->with.rules = &r->rules;
 	close_both(&r->c);
-	return fs_open_quietly(&r->with, &r->c.source, &r->c.view, e);
+	return open_both(&r->with, &r->c, e);
 }
 
 /* ---- opening ---- */
@@ -159,7 +166,7 @@ static int convert_prepare(struct convert_run *r, struct err *e)
 	rc = rc ? rc : app_prepare(r->setup, e);
 	if (rc == 0)
 		rc = open_out(c, e); /* errors of the destination come before any data is read */
-	rc = rc ? rc : fs_open_quietly(r->setup, &c->source, &c->view, e);
+	rc = rc ? rc : open_both(r->setup, c, e);
 	if (rc == 0)
 		fs_rules_warn(r->setup->rules, cfg, &c->source->ds, NULL);
 	rc = rc ? rc : convert_dest_unread(cfg, e);

@@ -168,26 +168,24 @@ int info_report(struct buf *out, const struct app *setup, struct view *v, struct
 static int info(void *arg)
 {
 	const struct app *setup = arg;
-	struct source *source = NULL;
 	struct view *view = NULL;
 	struct err e = ERR_INIT;
 	auto_buf out = buf_of((size_t)1 << 30);
 	bool ok = false;
 
-	if (fs_open_quietly(setup, &source, &view, &e) < 0) {
+	if (fs_open_quietly(setup, &view, &e) < 0) {
 		log_error("%s", e.msg);
 		return 1;
 	}
-	if (source)
-		fs_rules_warn(setup->rules, setup->cfg, &source->ds, NULL);
+	if (view->source)
+		fs_rules_warn(setup->rules, setup->cfg, &view->source->ds, NULL);
 	if (info_report(&out, setup, view, &e) < 0)
 		log_error("%s", e.msg);
 	else if (!buf_ok(&out))
 		log_error("info: the report is too long, or there is not enough memory");
 	else
 		ok = print_part(&out);
-	view->ops->close(view);
-	source_close(source);
+	view_close(view);
 	return ok ? 0 : 1;
 }
 

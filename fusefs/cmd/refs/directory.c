@@ -80,9 +80,8 @@ static int open_source(const struct refs_dir *d, const char *path,
 		      : source_open(setup->formats, setup->n_formats, path, opts, ret, e);
 }
 
-/* open_dataset - open a dataset and its view. *ret_source may be new also after an error. */
-static int open_dataset(struct refs_dir *d, const char *path, struct source **ret_source,
-			struct view **ret_view, struct err *e)
+/* open_dataset - open the view of a dataset. */
+static int open_dataset(struct refs_dir *d, const char *path, struct view **ret, struct err *e)
 {
 	const struct app *setup = d->job->setup;
 	const struct view_request want = {.name = setup->file_name,
@@ -91,15 +90,16 @@ static int open_dataset(struct refs_dir *d, const char *path, struct source **re
 					  .shared = setup->shared,
 					  .share = FS_MIRROR_SHARE};
 	struct source_options opts;
+	struct source *source = NULL;
 	int rc;
 
 	fs_source_options(setup->cfg, &opts);
 	opts.processes = &d->processes;
-	rc = open_source(d, path, &opts, ret_source, e);
-	rc = rc ? rc : fs_rechunk(setup, setup->cfg, &opts, FS_MIRROR_SHARE, ret_source, e);
+	rc = open_source(d, path, &opts, &source, e);
+	rc = rc ? rc : fs_rechunk(setup, setup->cfg, &opts, FS_MIRROR_SHARE, &source, e);
 	if (rc < 0)
 		return rc;
-	rc = setup->view_open(*ret_source, setup->cfg, &want, ret_view, e);
+	rc = setup->view_open(source, setup->cfg, &want, ret, e);
 	return rc < 0 ? err_wrap(e, rc, "'%s'", path) : 0;
 }
 
@@ -108,25 +108,22 @@ static int add_dataset(struct refs_dir *d, size_t i, struct err *e)
 {
 	const char *path = d->list.paths[i], *group = path + d->skip;
 	struct refs_options opts;
-	struct source *source = NULL;
 	struct view *view = NULL;
 	auto_buf address = buf_of(PATH_LONG);
 	int rc;
 
 	put_address(d, group, &address);
 	opts = refs_options_of(d->job, (const char *)address.data);
-	rc = buf_ok(&address) ? open_dataset(d, path, &source, &view, e) : err_nomem(e);
+	rc = buf_ok(&address) ? open_dataset(d, path, &view, e) : err_nomem(e);
 	if (rc < 0) {
 		refs_set_pass(d->set, i);
 	} else {
-		rc = refs_set_add(d->set, i, group, source, view, &opts, e);
-		rc = refs_unchanged(source, rc, e);
+		rc = refs_set_add(d->set, i, group, view->source, view, &opts, e);
+		rc = refs_unchanged(view->source, rc, e);
 		if (rc < 0)
 			rc = err_wrap(e, rc, "'%s'", path);
 	}
-	if (view)
-		view->ops->close(view);
-	source_close(source);
+	view_close(view);
 	return rc;
 }
 

@@ -243,15 +243,16 @@ static int refs_one(const struct refs_job *j, struct err *e)
 		cfg->concat.dim && cfg->refs.address ? concat_folder(cfg->source) : NULL;
 	struct refs_progress one = {.set = NULL};
 	struct refs_options opts = refs_options_of(j, j->address);
-	struct source *source = NULL;
+	struct source *source;
 	struct view *view = NULL;
 	int fd = -1, rc = 0;
 
 	if (cfg->concat.dim && cfg->refs.address && !folder)
 		rc = err_nomem(e);
-	rc = rc ? rc : fs_open_quietly(j->setup, &source, &view, e);
+	rc = rc ? rc : fs_open_quietly(j->setup, &view, e);
 	if (rc < 0)
 		return rc;
+	source = view->source;
 	fs_rules_warn(j->setup->rules, cfg, &source->ds, NULL);
 	opts.folder = folder;
 	opts.files = concat_files(rechunk_inner(source));
@@ -270,8 +271,7 @@ static int refs_one(const struct refs_job *j, struct err *e)
 	refs_set_free(one.set);
 	if (fd >= 0)
 		(void)close(fd); /* it was synced */
-	view->ops->close(view);
-	source_close(source);
+	view_close(view);
 	return rc;
 }
 

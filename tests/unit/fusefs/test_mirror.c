@@ -574,14 +574,13 @@ static void test_clock(void **state)
 static struct mirror *changing;
 static int made, released;
 
-static int fake_create(struct view *v, uint64_t dir, const char *name, size_t len, int flags,
+static int fake_create(struct view *v, uint64_t dir, const char *name, int flags,
 		       mode_t mode, struct view_attr *attr, struct view_handle *ret,
 		       struct err *e)
 {
 	(void)v;
 	(void)dir;
 	(void)name;
-	(void)len;
 	(void)flags;
 	(void)mode;
 	made++;
@@ -625,8 +624,7 @@ static void test_create(void **state)
 	assert_int_equal(s->known, 2);
 	slot_put(m, s, 0);
 
-	assert_int_equal(mirror_write_ops.create(f->view, tree.id, "x", 1, O_WRONLY, 0600, &a, &h,
-						 &e),
+	assert_int_equal(mirror_write_ops.create(f->view, tree.id, "x", O_WRONLY, 0600, &a, &h, &e),
 			 0);
 	assert_int_equal(made, 1);
 	assert_int_equal(s->known, 3);
@@ -665,7 +663,7 @@ static void test_flush(void **state)
 	f->setup.formats = formats;
 	f->setup.n_formats = 1;
 	f->setup.zarr = &format; /* it is a dataset of the other kind: it stays as it is */
-	assert_int_equal(mirror_write_ops.create(f->view, VIEW_ROOT, "new.nc", 6, O_RDWR, 0600,
+	assert_int_equal(mirror_write_ops.create(f->view, VIEW_ROOT, "new.nc", O_RDWR, 0600,
 						 &a, &h, &e),
 			 0);
 	flushed = f->view;

@@ -168,7 +168,7 @@ static int w_open(struct view *v, uint64_t id, int flags, struct view_handle *re
 	return 0;
 }
 
-static struct file *add(const char *name, size_t len, bool is_dir, mode_t mode)
+static struct file *add(const char *name, bool is_dir, mode_t mode)
 {
 	for (size_t i = 0; i < FILES; i++) {
 		struct file *f = &fake.files[i];
@@ -176,7 +176,7 @@ static struct file *add(const char *name, size_t len, bool is_dir, mode_t mode)
 		if (f->name[0])
 			continue;
 		*f = (struct file){.is_dir = is_dir, .mode = mode, .data = f->data};
-		memcpy(f->name, name, len);
+		(void)snprintf(f->name, sizeof(f->name), "%s", name);
 		if (!f->data)
 			f->data = alloc_array(BYTES, 1);
 		return f;
@@ -184,7 +184,7 @@ static struct file *add(const char *name, size_t len, bool is_dir, mode_t mode)
 	return NULL;
 }
 
-static int w_create(struct view *v, uint64_t dir, const char *name, size_t len, int flags,
+static int w_create(struct view *v, uint64_t dir, const char *name, int flags,
 		    mode_t mode, struct view_attr *ret_attr, struct view_handle *ret,
 		    struct err *e)
 {
@@ -192,10 +192,10 @@ static int w_create(struct view *v, uint64_t dir, const char *name, size_t len, 
 	struct file *f;
 
 	(void)dir;
-	say("create %.*s %o%s;", (int)len, name, mode, flags & O_EXCL ? " excl" : "");
+	say("create %s %o%s;", name, mode, flags & O_EXCL ? " excl" : "");
 	if (rc)
 		return rc;
-	f = add(name, len, false, mode);
+	f = add(name, false, mode);
 	attr_of(f, ret_attr);
 	rc = w_open(v, ret_attr->id, flags & ~O_EXCL, ret, e);
 	return rc;
@@ -287,67 +287,67 @@ static int w_setattr(struct view *v, uint64_t id, uint64_t fh, const struct view
 	return 0;
 }
 
-static int w_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_t mode,
+static int w_mkdir(struct view *v, uint64_t dir, const char *name, mode_t mode,
 		   struct view_attr *ret, struct err *e)
 {
 	int rc = fails("mkdir", e);
 
 	(void)v;
 	(void)dir;
-	say("mkdir %.*s %o;", (int)len, name, mode);
+	say("mkdir %s %o;", name, mode);
 	if (rc == 0)
-		attr_of(add(name, len, true, mode), ret);
+		attr_of(add(name, true, mode), ret);
 	return rc;
 }
 
-static int w_unlink(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e)
+static int w_unlink(struct view *v, uint64_t dir, const char *name, struct err *e)
 {
 	(void)v;
 	(void)dir;
 	(void)e;
-	say("unlink %.*s;", (int)len, name);
-	named(name, len)->name[0] = '\0';
+	say("unlink %s;", name);
+	named(name, strlen(name))->name[0] = '\0';
 	return 0;
 }
 
-static int w_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e)
+static int w_rmdir(struct view *v, uint64_t dir, const char *name, struct err *e)
 {
 	int rc = fails("rmdir", e);
 
 	(void)v;
 	(void)dir;
-	say("rmdir %.*s;", (int)len, name);
+	say("rmdir %s;", name);
 	if (rc == 0)
-		named(name, len)->name[0] = '\0';
+		named(name, strlen(name))->name[0] = '\0';
 	return rc;
 }
 
-static int w_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
-		    const char *to_name, size_t to_len, unsigned flags, struct err *e)
+static int w_rename(struct view *v, uint64_t dir, const char *name, uint64_t to_dir,
+		    const char *to_name, unsigned flags, struct err *e)
 {
 	(void)v;
-	say("rename %.*s %.*s %u %d %d;", (int)len, name, (int)to_len, to_name, flags, (int)dir,
+	say("rename %s %s %u %d %d;", name, to_name, flags, (int)dir,
 	    (int)to_dir);
-	if (named(to_name, to_len)) {
+	if (named(to_name, strlen(to_name))) {
 		if (flags)
 			return err_set(e, -EEXIST, "is there");
-		named(to_name, to_len)->name[0] = '\0';
+		named(to_name, strlen(to_name))->name[0] = '\0';
 	}
-	(void)snprintf(named(name, len)->name, 64, "%.*s", (int)to_len, to_name);
+	(void)snprintf(named(name, strlen(name))->name, 64, "%s", to_name);
 	return 0;
 }
 
-static int w_link(struct view *v, uint64_t id, uint64_t to, const char *name, size_t len,
+static int w_link(struct view *v, uint64_t id, uint64_t to, const char *name,
 		  struct view_attr *ret, struct err *e)
 {
 	struct file *f;
 
 	(void)v;
 	(void)to;
-	say("link %.*s;", (int)len, name);
-	if (named(name, len))
+	say("link %s;", name);
+	if (named(name, strlen(name)))
 		return err_set(e, -EEXIST, "is there");
-	f = add(name, len, false, of(id)->mode);
+	f = add(name, false, of(id)->mode);
 	f->size = of(id)->size;
 	memcpy(f->data, of(id)->data, f->size);
 	attr_of(f, ret);
@@ -377,14 +377,12 @@ static struct fs fs;
 static pthread_t server;
 static char dir[] = "/tmp/ops_write.XXXXXX";
 
-static int open_fake(void *arg, struct source **ret_source, struct view **ret_view,
-		     struct err *e)
+static int open_fake(void *arg, struct view **ret, struct err *e)
 {
 	(void)arg;
 	(void)e;
 	fake.view = (struct view){.ops = &ops, .write = &writes, .follows = true};
-	*ret_source = NULL;
-	*ret_view = &fake.view;
+	*ret = &fake.view;
 	return 0;
 }
 

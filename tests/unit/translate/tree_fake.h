@@ -312,8 +312,7 @@ static const struct source_ops fsource_ops = {
 	.hold = fsource_hold,
 };
 
-static inline int data_open(void *arg, struct source **ret_source, struct view **ret_view,
-			    struct err *e)
+static inline int data_open(void *arg, struct view **ret, struct err *e)
 {
 	struct data *d = arg;
 	struct fsource *s = calloc(1, sizeof(*s));
@@ -343,8 +342,7 @@ static inline int data_open(void *arg, struct source **ret_source, struct view *
 	(void)pthread_mutex_unlock(&d->lock);
 	atomic_fetch_add(&d->opened, 1);
 	atomic_fetch_add(&d->open_now, 1);
-	*ret_source = &s->base;
-	*ret_view = &v->base;
+	*ret = &v->base;
 	return 0;
 }
 
@@ -424,7 +422,6 @@ static inline int data_commit(struct data *d, int dir_fd, uint64_t generation,
 {
 	struct fcommit c = {.d = d};
 	struct fleft left = {.keys = keys, .all = atomic_load(&d->refuse_all)};
-	struct source *source;
 	struct view *base;
 	struct store *below;
 	struct stage *s;
@@ -434,7 +431,7 @@ static inline int data_commit(struct data *d, int dir_fd, uint64_t generation,
 		atomic_fetch_sub(&d->fail_times, 1);
 		return err_set(e, atomic_load(&d->fail), "made up");
 	}
-	assert_int_equal(data_open(d, &source, &base, e), 0);
+	assert_int_equal(data_open(d, &base, e), 0);
 	assert_int_equal(stage_open(dir_fd, true, &s, e), 0);
 	assert_int_equal(view_store(base, &below, e), 0);
 	assert_int_equal(stage_store(s, generation, below, &c.tree, e), 0);
@@ -445,8 +442,7 @@ static inline int data_commit(struct data *d, int dir_fd, uint64_t generation,
 	store_close(c.tree);
 	store_close(below);
 	stage_close(s);
-	base->ops->close(base);
-	source_close(source);
+	view_close(base);
 	if (!left.all) {
 		if (d->stays && !data_find(&c.fresh, d->stays))
 			data_text(&c.fresh, d->stays, "stays");

@@ -30,13 +30,12 @@ static inline unsigned fx_recoded(void *arg, const struct snapshot *now NZ_UNUSE
 	return ((const struct fx *)arg)->recoded;
 }
 
-static inline int fx_open(void *arg, struct source **ret_source, struct view **ret_view,
-			  struct err *e)
+static inline int fx_open(void *arg, struct view **ret, struct err *e)
 {
 	struct fx *f = arg;
 	int rc = atomic_exchange(&f->fail_open, 0);
 
-	return rc ? err_set(e, rc, "made up") : data_open(&f->d, ret_source, ret_view, e);
+	return rc ? err_set(e, rc, "made up") : data_open(&f->d, ret, e);
 }
 
 static inline int fx_check(void *arg, const struct tree_change *c, struct err *e)
@@ -203,7 +202,7 @@ static inline int create(struct fx *f, const char *path, int flags, struct view_
 	uint64_t dir = dir_of(f, path, &name);
 	struct err e = ERR_INIT;
 
-	return f->v->write->create(f->v, dir, name, strlen(name), flags, 0644, a, h, &e);
+	return f->v->write->create(f->v, dir, name, flags, 0644, a, h, &e);
 }
 
 static inline int put(struct fx *f, const char *path, const void *p, size_t len)
@@ -233,7 +232,7 @@ static inline int move(struct fx *f, const char *from, const char *to, unsigned 
 	uint64_t x = dir_of(f, from, &a), y = dir_of(f, to, &b);
 	struct err e = ERR_INIT;
 
-	return f->v->write->rename(f->v, x, a, strlen(a), y, b, strlen(b), flags, &e);
+	return f->v->write->rename(f->v, x, a, y, b, flags, &e);
 }
 
 static inline int mkdir_at(struct fx *f, const char *path)
@@ -243,7 +242,7 @@ static inline int mkdir_at(struct fx *f, const char *path)
 	struct view_attr a;
 	struct err e = ERR_INIT;
 
-	return f->v->write->mkdir(f->v, dir, name, strlen(name), 0755, &a, &e);
+	return f->v->write->mkdir(f->v, dir, name, 0755, &a, &e);
 }
 
 static inline int unlink_at(struct fx *f, const char *path)
@@ -252,7 +251,7 @@ static inline int unlink_at(struct fx *f, const char *path)
 	uint64_t dir = dir_of(f, path, &name);
 	struct err e = ERR_INIT;
 
-	return f->v->write->unlink(f->v, dir, name, strlen(name), &e);
+	return f->v->write->unlink(f->v, dir, name, &e);
 }
 
 static inline int rmdir_at(struct fx *f, const char *path)
@@ -261,7 +260,7 @@ static inline int rmdir_at(struct fx *f, const char *path)
 	uint64_t dir = dir_of(f, path, &name);
 	struct err e = ERR_INIT;
 
-	return f->v->write->rmdir(f->v, dir, name, strlen(name), &e);
+	return f->v->write->rmdir(f->v, dir, name, &e);
 }
 
 static inline int sync_dir(struct fx *f)

@@ -437,7 +437,7 @@ static void view_open(struct opened *o, bool filtered)
 		fail_msg("%s", e.msg);
 }
 
-static void view_close(struct opened *o)
+static void opened_close(struct opened *o)
 {
 	o->v->ops->close(o->v);
 	ncf_release(&o->f);
@@ -515,7 +515,7 @@ static void test_view(void **state)
 		assert_int_equal(seen.n, 0);
 		assert_int_equal(o.v->ops->plan(o.v, 0)->kind, PLAN_PASS);
 		read_view(&o, at.size);
-		view_close(&o);
+		opened_close(&o);
 	}
 }
 
@@ -537,7 +537,7 @@ static void test_ids(void **state)
 	assert_int_equal(o.v->ops->read(o.v, VIEW_ROOT, 0, 16, room, &s, NULL), -EISDIR);
 	assert_int_equal(o.v->ops->read(o.v, 3, 0, 16, room, &s, NULL), -ESTALE);
 	assert_int_equal(o.v->ops->parent(o.v, VIEW_ROOT), VIEW_ROOT);
-	view_close(&o);
+	opened_close(&o);
 }
 
 /* A file that cannot be laid out is there, and says why; asking again reads nothing again. */
@@ -565,7 +565,7 @@ static void test_unsure(void **state)
 	assert_int_equal(o.v->ops->getattr(o.v, 2, &at, NULL), 0);
 	assert_true(at.unknown);
 	assert_int_equal(o.f.looks, looks);
-	view_close(&o);
+	opened_close(&o);
 }
 
 static void *first_look(void *arg)
@@ -594,7 +594,7 @@ static void test_first_look(void **state)
 		assert_non_null(ok);
 	}
 	assert_int_equal(o.f.looks, o.f.a.n_chunks - 1);
-	view_close(&o);
+	opened_close(&o);
 }
 
 /* A look that waits for the layout is given up when that is requested, and the layout goes on. */
@@ -629,7 +629,7 @@ static void test_given_up(void **state)
 	assert_non_null(ok);
 	assert_int_equal(look(&o, "store.nc", &at, NULL), 0);
 	assert_false(at.unknown);
-	view_close(&o);
+	opened_close(&o);
 }
 
 /* Processes are forked by one without threads, as in the server: a thread may hold a lock of the

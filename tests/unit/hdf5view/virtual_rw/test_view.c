@@ -198,13 +198,12 @@ static void test_new_content(void **state)
 
 static int remove_it(struct rwf *f, const char *name)
 {
-	return f->v->write->unlink(f->v, VIEW_ROOT, name, strlen(name), NULL);
+	return f->v->write->unlink(f->v, VIEW_ROOT, name, NULL);
 }
 
 static int move_it(struct rwf *f, const char *from, const char *to)
 {
-	return f->v->write->rename(f->v, VIEW_ROOT, from, strlen(from), VIEW_ROOT, to,
-				   strlen(to), 0, NULL);
+	return f->v->write->rename(f->v, VIEW_ROOT, from, VIEW_ROOT, to, 0, NULL);
 }
 
 /* NCO's way: a file beside it, renamed over it. */

@@ -39,8 +39,7 @@ struct rwf {
 	bool has_extra;
 };
 
-static inline int rwf_open_ground(void *arg, struct source **ret_source, struct view **ret_view,
-				  struct err *e)
+static inline int rwf_open_ground(void *arg, struct view **ret, struct err *e)
 {
 	static const struct source_options so = {.cut_bytes = 1 << 12,
 						 .max_chunk_bytes = 1 << 20,
@@ -52,13 +51,14 @@ static inline int rwf_open_ground(void *arg, struct source **ret_source, struct 
 						  .max_index_bytes = 1 << 20};
 	const struct source_ops *formats[] = {&hdf5_source_ops};
 	struct rwf *f = arg;
-	int rc = source_open(formats, 1, f->path, &so, ret_source, e);
+	struct source *source;
+	int rc = source_open(formats, 1, f->path, &so, &source, e);
 
 	if (rc < 0)
 		return rc;
-	rc = nc_view_open(*ret_source, &vo, ret_view, e);
+	rc = nc_view_open(source, &vo, ret, e);
 	if (rc < 0)
-		source_close(*ret_source);
+		source_close(source);
 	return rc;
 }
 
@@ -294,7 +294,7 @@ static inline uint64_t rwf_create(struct rwf *f, const char *name, int flags, ui
 	struct view_attr at;
 	struct err e = ERR_INIT;
 
-	if (f->v->write->create(f->v, VIEW_ROOT, name, strlen(name), flags, 0644, &at, &h, &e) <
+	if (f->v->write->create(f->v, VIEW_ROOT, name, flags, 0644, &at, &h, &e) <
 	    0)
 		fail_msg("create '%s': %s", name, e.msg);
 	*ret_id = at.id;

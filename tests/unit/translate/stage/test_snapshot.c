@@ -40,11 +40,9 @@ static void test_grounds(void **state)
 
 static int open_times;
 
-static int open_once(void *arg, struct source **ret_source, struct view **ret_view,
-		     struct err *e)
+static int open_once(void *arg, struct view **ret, struct err *e)
 {
-	return open_times++ == 1 ? err_set(e, -EIO, "made up")
-				 : data_open(arg, ret_source, ret_view, e);
+	return open_times++ == 1 ? err_set(e, -EIO, "made up") : data_open(arg, ret, e);
 }
 
 /* a dataset that cannot be opened again: the old ground stays */
@@ -177,7 +175,6 @@ static void test_stores(void **state)
 {
 	struct fx *f = *state;
 	struct store *below, *s, *old;
-	struct source *source;
 	struct view *view;
 	struct stage *st;
 	struct err e = ERR_INIT;
@@ -186,7 +183,7 @@ static void test_stores(void **state)
 	stop(f);
 	data_text(&f->d, "g/h/deep", "deep");
 	data_text(&f->d, "g/unsure", "?");
-	assert_int_equal(data_open(&f->d, &source, &view, &e), 0);
+	assert_int_equal(data_open(&f->d, &view, &e), 0);
 	assert_int_equal(view_store(view, &below, &e), 0);
 	assert_string_equal(listed(below, "", false), ".zgroup g/ v/");
 	assert_string_equal(listed(below, "g/h", true), "deep 4 ");
@@ -251,8 +248,7 @@ static void test_stores(void **state)
 	store_close(s);
 	store_close(below);
 	stage_close(st);
-	view->ops->close(view);
-	source_close(source);
+	view_close(view);
 	start(f); /* for teardown */
 }
 

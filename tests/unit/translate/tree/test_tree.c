@@ -489,7 +489,7 @@ static int link_at(struct fx *f, const char *from, const char *to, struct view_a
 	struct err e = ERR_INIT;
 
 	assert_int_equal(lookup(f, from, a), 0);
-	return f->v->write->link(f->v, a->id, dir, name, strlen(name), a, &e);
+	return f->v->write->link(f->v, a->id, dir, name, a, &e);
 }
 
 /* unknown_size - the next `times` look-ups of a file do not find out its size. */
@@ -687,7 +687,7 @@ static void test_refused_open(void **state)
 	assert_int_equal(write_at(f, id, &h, 0, "bad"), 0);
 	assert_int_equal(move(f, "v/0.0", "v/new", 0), -EINVAL);
 	assert_int_equal(lookup(f, "v", &a), 0);
-	assert_int_equal(f->v->write->link(f->v, id, a.id, "tmp", 3, &b, &e), -EINVAL);
+	assert_int_equal(f->v->write->link(f->v, id, a.id, "tmp", &b, &e), -EINVAL);
 	assert_true(stage_empty(tree_of(f->v)->stage));
 	assert_int_equal(flush(f, id, &h), -EINVAL);
 	release(f, id, &h);
