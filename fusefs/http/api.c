@@ -188,10 +188,7 @@ static int serve_json(struct ask *a, size_t max,
 
 	if (rc < 0)
 		return rc;
-	rc = put(a, ep, &out, e);
-	if (rc < 0 && serve_unchanged(ep, NULL) < 0)
-		rc = -ESTALE;
-	serve_release(a->s, ep, rc);
+	rc = serve_end(a->s, ep, put(a, ep, &out, e), e);
 	if (rc == 0)
 		return serve_text(a, MHD_HTTP_OK, json, &out, e);
 	buf_release(&out);

@@ -21,16 +21,11 @@ enum {
 
 /* Finding. */
 
-int serve_unchanged(struct epoch *ep, struct err *e)
+int serve_end(struct serve *s, struct epoch *ep, int rc, struct err *e)
 {
-	return ep->view->follows || !ep->view->source ? 0 : source_check(ep->view->source, e);
-}
-
-void serve_release(struct serve *s, struct epoch *ep, int rc)
-{
-	if (rc == -ESTALE)
-		epochs_invalidate(s->fs.live, ep);
+	rc = epoch_result(s->fs.live, ep, rc, e);
 	epoch_release(s->fs.live, ep);
+	return rc;
 }
 
 void serve_drop(struct epoch *ep, uint64_t id)
@@ -106,11 +101,10 @@ static int body_fill(struct serve_body *b, struct err *e)
 		return rc;
 	b->at += b->data.len;
 	buf_clear(&b->data);
-	rc = ep->number == b->epoch
-		     ? b->fill(b, ep, e)
-		     : err_set(e, -ESTALE, "the source changed while it was sent");
-	serve_release(b->s, ep, rc);
-	return rc;
+	if (ep->number == b->epoch)
+		return serve_end(b->s, ep, b->fill(b, ep, e), e);
+	epoch_release(b->s->fs.live, ep);
+	return err_set(e, -ESTALE, "the source changed while it was sent");
 }
 
 /* body_read - MHD's reader, which reads from the start to the end. */
@@ -162,8 +156,8 @@ static int http_file_piece(struct epoch *ep, uint64_t id, uint64_t off, uint8_t 
 		return rc;
 	stored = !s.mem && s.len;
 	rc = span_fetch(&s, out, len, &n, e);
-	if (rc == 0 && stored) /* the source's state is checked after the bytes were read */
-		rc = serve_unchanged(ep, e);
+	if (rc == 0 && stored && ep->view->source) /* checked after the bytes were read */
+		rc = source_check(ep->view->source, e);
 	if (rc == 0 && n != len)
 		rc = err_set(e, -EIO, "read %zu bytes instead of %zu", n, len);
 	if (rc == 0)
@@ -286,8 +280,6 @@ static int in_epoch(struct ask *a, struct epoch *ep, const struct http_path *p, 
 	bool held = true;
 	int rc = serve_find(ep, p, &attr, e);
 
-	if (rc == -ENOENT || rc == -ENOTDIR) /* unless the path was replaced meanwhile */
-		return serve_unchanged(ep, e) < 0 ? -ESTALE : rc;
 	if (rc < 0)
 		return rc;
 	for (const char *next = NULL; (next = http_path_next(p, next));)
@@ -312,11 +304,7 @@ int serve_data(struct ask *a, struct err *e)
 	rc = rc ? rc : epoch_acquire(a->s->fs.live, EPOCHS_ROOT, &ep, e);
 	if (rc == 0) {
 		*e = (struct err)ERR_INIT;
-		rc = in_epoch(a, ep, &p, e);
-		if (rc < 0 && rc != -ENOENT && rc != -ENOTDIR && rc != -ESTALE &&
-		    serve_unchanged(ep, NULL) < 0)
-			rc = -ESTALE;
-		serve_release(a->s, ep, rc);
+		rc = serve_end(a->s, ep, in_epoch(a, ep, &p, e), e);
 	}
 	http_path_release(&p);
 	return rc;

@@ -64,10 +64,9 @@ int serve_text(struct ask *a, unsigned int status, const char *type, struct buf 
 int serve_find(struct epoch *ep, const struct http_path *p, struct view_attr *ret,
 	       struct err *e) NZ_MUST_USE;
 void serve_drop(struct epoch *ep, uint64_t id);
-/* serve_unchanged - 0, or -ESTALE if the source changed since ep opened it. */
-int serve_unchanged(struct epoch *ep, struct err *e) NZ_MUST_USE;
-/* serve_release - release an epoch after an answer with this result. */
-void serve_release(struct serve *s, struct epoch *ep, int rc);
+/* serve_end - release an epoch after an answer with this result. Returns it, or -ESTALE if the
+ * source changed. */
+int serve_end(struct serve *s, struct epoch *ep, int rc, struct err *e);
 
 /* serve_body - a body that is read or generated while it is sent. Each part acquires the epoch
  * again: a slow client does not delay the reopening of a changed source, and no body mixes two

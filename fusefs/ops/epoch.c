@@ -321,10 +321,15 @@ static void signal_fd(int fd)
 		return; /* the counter is full: the watcher is signalled already */
 }
 
-void epochs_invalidate(struct epochs *l, const struct epoch *ep)
+int epoch_result(struct epochs *l, const struct epoch *ep, int rc, struct err *e)
 {
+	struct source *s = ep->view->source;
 	bool mine;
 
+	if (ep->view->follows || rc == 0 || rc == -EINTR)
+		return rc;
+	if (rc != -ESTALE && (!s || source_check(s, e) == 0))
+		return rc;
 	(void)pthread_mutex_lock(&l->lock);
 	mine = l->state == CURRENT && l->now == ep;
 	if (mine)
@@ -332,6 +337,7 @@ void epochs_invalidate(struct epochs *l, const struct epoch *ep)
 	(void)pthread_mutex_unlock(&l->lock);
 	if (mine)
 		signal_fd(l->poke_fd);
+	return -ESTALE;
 }
 
 const struct epoch *epochs_first(const struct epochs *l)

@@ -71,8 +71,10 @@ int epoch_acquire_stale(struct epochs *l, uint64_t ino, struct epoch **ret, bool
 			struct err *e) NZ_MUST_USE;
 /* epoch_release - call after the kernel has the answer. */
 void epoch_release(struct epochs *l, struct epoch *ep);
-/* epochs_invalidate - a check of this epoch's source failed: the watcher checks at once. */
-void epochs_invalidate(struct epochs *l, const struct epoch *ep);
+/* epoch_result - what a request in the current epoch answers after rc. If the source changed, that
+ * explains every error: -ESTALE, with the message of source_check, and the watcher checks at once.
+ * Views that follow have checked themselves, and -EINTR and success are returned as they are. */
+int epoch_result(struct epochs *l, const struct epoch *ep, int rc, struct err *e);
 
 /* epochs_reported - count n entries of ep that the kernel gets (before the reply), or did not get
  * (-n). epochs_forgotten - the kernel dropped n references to an inode. For views that do not

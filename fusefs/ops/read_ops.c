@@ -18,7 +18,6 @@
 
 #include "base/os/io.h"
 #include "base/observe/log.h"
-#include "base/observe/metrics.h"
 #include "fusefs/mirror/view.h"
 #include "fusefs/daemon/status.h"
 
@@ -30,10 +29,11 @@
 #define COOKIE_BITS 55
 #define COOKIE_LIMIT (((uint64_t)1 << COOKIE_BITS) - 2)
 
-bool call_begin(struct call *c, fuse_req_t req, fuse_ino_t ino, bool names)
+bool call_begin(struct call *c, fuse_req_t req, fuse_ino_t ino, enum metric kind, bool names)
 {
 	int rc;
 
+	metrics_count(kind);
 	*c = (struct call){.fs = fuse_req_userdata(req), .req = req};
 	metrics_gauge_add(G_REQUESTS_RUNNING, 1);
 	mirror_caller = fuse_req_ctx(req)->pid;
@@ -50,30 +50,20 @@ bool call_begin(struct call *c, fuse_req_t req, fuse_ino_t ino, bool names)
 	return true;
 }
 
-void call_end(struct call *c)
+/* read_ops_result - epoch_result: while the source cannot be opened, the last epoch answers. */
+static int read_ops_result(struct call *c, int rc)
 {
+	return c->past ? rc : epoch_result(c->fs->live, c->ep, rc, &c->e);
+}
+
+void call_end(struct call *c, int rc, bool may_be_absent)
+{
+	if (rc < 0)
+		reply_fail(c->fs, c->req, read_ops_result(c, rc), may_be_absent, c->writes,
+			   &c->e);
 	metrics_gauge_add(G_REQUESTS_RUNNING, -1);
 	ops_stop_end(c);
 	epoch_release(c->fs->live, c->ep);
-}
-
-/* read_ops_changed - true if the source changed during this request; the watcher is notified
- * then. */
-static bool read_ops_changed(struct call *c)
-{
-	if (c->past || c->view->follows || source_check(c->view->source, &c->e) == 0)
-		return false;
-	epochs_invalidate(c->fs->live, c->ep);
-	return true;
-}
-
-void call_fail(struct call *c, int rc, bool may_be_absent)
-{
-	if (rc == -ESTALE && !c->view->follows)
-		epochs_invalidate(c->fs->live, c->ep);
-	else if (rc != -ESTALE && rc != -EINTR && read_ops_changed(c))
-		rc = -ESTALE;
-	reply_fail(c->fs, c->req, rc, may_be_absent, c->writes, &c->e);
 }
 
 /* inherit - copy owner, times and mode bits from a source's file or directory to the view's
@@ -146,16 +136,16 @@ void call_entry(const struct call *c, const struct view_attr *a, struct fuse_ent
 }
 
 /* unknown - handle a file that is shown although it could not be examined. If the source changed,
- * the kernel must repeat the request; otherwise the reason is logged, and reading the file gives
- * the error. */
-static bool unknown(struct call *c, const struct view_attr *a)
+ * the kernel must repeat the request: -ESTALE; otherwise the reason is logged, and reading the file
+ * gives the error. */
+static int unknown(struct call *c, const struct view_attr *a)
 {
 	if (!a->unknown || c->past)
-		return false;
-	if (read_ops_changed(c))
-		return true;
+		return 0;
+	if (read_ops_result(c, -EIO) == -ESTALE)
+		return -ESTALE;
 	reply_log(c->fs, &c->e);
-	return false;
+	return 0;
 }
 
 static void read_ops_forget(struct view *v, uint64_t id, uint64_t count)
@@ -197,23 +187,20 @@ static void read_ops_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *na
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_LOOKUP);
 	log_debug("look-up in inode %" PRIu64, (uint64_t)parent);
-	if (!name_fits(req, name) || !call_begin(&c, req, parent, true))
+	if (!name_fits(req, name) || !call_begin(&c, req, parent, M_REQ_LOOKUP, true))
 		return;
 	entry.entry_timeout = call_timeout(&c, NULL);
 	rc = c.view->ops->lookup(c.view, live_id(parent), name, strlen(name), &attr, &c.e);
-	if (rc == 0 && unknown(&c, &attr))
-		rc = -ESTALE;
-	if (rc == 0)
+	rc = rc ? rc : unknown(&c, &attr);
+	if (rc == 0) {
 		call_entry(&c, &attr, &entry);
-	if (rc == 0)
 		call_reply_entry(&c, &entry, attr.id);
-	else if (rc == -ENOENT && !read_ops_changed(&c))
+	} else if (rc == -ENOENT && (rc = read_ops_result(&c, rc)) == -ENOENT) {
 		(void)fuse_reply_entry(req, &entry); /* ino 0: cache that it is absent */
-	else
-		call_fail(&c, rc, true);
-	call_end(&c);
+		rc = 0;
+	}
+	call_end(&c, rc, true);
 }
 
 static void read_ops_op_getattr(fuse_req_t req, fuse_ino_t ino,
@@ -224,20 +211,16 @@ static void read_ops_op_getattr(fuse_req_t req, fuse_ino_t ino,
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_GETATTR);
 	log_debug("getattr of inode %" PRIu64, (uint64_t)ino);
-	if (!call_begin(&c, req, ino, true))
+	if (!call_begin(&c, req, ino, M_REQ_GETATTR, true))
 		return;
 	rc = c.view->ops->getattr(c.view, live_id(ino), &attr, &c.e);
-	if (rc == 0 && unknown(&c, &attr))
-		rc = -ESTALE;
+	rc = rc ? rc : unknown(&c, &attr);
 	if (rc == 0) {
 		call_stat(&c, &attr, &st);
 		(void)fuse_reply_attr(req, &st, call_timeout(&c, &attr));
-	} else {
-		call_fail(&c, rc, false);
 	}
-	call_end(&c);
+	call_end(&c, rc, false);
 }
 
 /* access_allowed - Spec: access(2), path_resolution(7). */
@@ -275,26 +258,23 @@ static void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
 	struct view_attr attr;
 	struct stat st;
 	struct call c;
-	int rc;
+	int rc, answer = 0;
 
-	metrics_count(M_REQ_GETATTR);
-	if (!call_begin(&c, req, ino, true))
+	if (!call_begin(&c, req, ino, M_REQ_GETATTR, true))
 		return;
 	rc = c.view->ops->getattr(c.view, live_id(ino), &attr, &c.e);
-	if (rc < 0) {
-		call_fail(&c, rc, false);
-		call_end(&c);
-		return;
+	if (rc == 0) {
+		call_stat(&c, &attr, &st);
+		if ((mask & W_OK) && !c.view->write)
+			answer = EROFS;
+		else if (!attr.is_link &&
+			 !access_allowed(&st, uid,
+					 uid && uid != st.st_uid && in_group(req, st.st_gid),
+					 mask))
+			answer = EACCES;
+		(void)fuse_reply_err(req, answer);
 	}
-	call_stat(&c, &attr, &st);
-	if ((mask & W_OK) && !c.view->write)
-		rc = EROFS;
-	else if (!attr.is_link &&
-		 !access_allowed(&st, uid, uid && uid != st.st_uid && in_group(req, st.st_gid),
-				 mask))
-		rc = EACCES;
-	(void)fuse_reply_err(req, rc);
-	call_end(&c);
+	call_end(&c, rc, false);
 }
 
 /* forget_ino - views that follow count the kernel's references themselves; epochs count those of
@@ -332,8 +312,7 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_READLINK);
-	if (!call_begin(&c, req, ino, true))
+	if (!call_begin(&c, req, ino, M_REQ_READLINK, true))
 		return;
 	rc = c.view->ops->readlink ? c.view->ops->readlink(c.view, live_id(ino), &text, &c.e)
 				   : err_set(&c.e, -EINVAL, "not a symbolic link");
@@ -342,9 +321,7 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 		rc = err_nomem(&c.e);
 	if (rc == 0)
 		(void)fuse_reply_readlink(req, (const char *)text.data);
-	else
-		call_fail(&c, rc, false);
-	call_end(&c);
+	call_end(&c, rc, false);
 }
 
 /* Extended attributes. Only names in "user.*" exist. Programs that list files request
@@ -364,11 +341,15 @@ bool xattr_refused(fuse_req_t req, const char *name)
 	return true;
 }
 
-bool xattr_answer(int rc)
+void xattr_end(struct call *c, int rc)
 {
-	return rc == -ENODATA || rc == -E2BIG || rc == -EOPNOTSUPP || rc == -EPERM ||
-	       rc == -EACCES || rc == -EEXIST || rc == -EINVAL || rc == -ERANGE ||
-	       rc == -ENOSPC || rc == -EDQUOT; /* an inode has little room for attributes */
+	const bool answer = rc == -ENODATA || rc == -E2BIG || rc == -EOPNOTSUPP || rc == -EPERM ||
+			    rc == -EACCES || rc == -EEXIST || rc == -EINVAL || rc == -ERANGE ||
+			    rc == -ENOSPC || rc == -EDQUOT; /* an inode has little room */
+
+	if (answer)
+		(void)fuse_reply_err(c->req, -rc);
+	call_end(c, answer ? 0 : rc, false);
 }
 
 /* reply_xattr - both requests have the same protocol: size 0 requests the length. */
@@ -390,19 +371,14 @@ static void xattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 
 	if (xattr_refused(req, name))
 		return;
-	metrics_count(M_REQ_XATTR);
-	if (!call_begin(&c, req, ino, true))
+	if (!call_begin(&c, req, ino, M_REQ_XATTR, true))
 		return;
 	rc = name ? -ENODATA : 0;
 	if (c.view->ops->xattr)
 		rc = c.view->ops->xattr(c.view, live_id(ino), name, &out, &c.e);
 	if (rc == 0)
 		reply_xattr(&c, &out, size);
-	else if (xattr_answer(rc))
-		(void)fuse_reply_err(req, -rc);
-	else
-		call_fail(&c, rc, false);
-	call_end(&c);
+	xattr_end(&c, rc);
 }
 
 static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
@@ -503,9 +479,8 @@ static void read_ops_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t 
 	struct call c;
 	int rc;
 
-	metrics_count(M_REQ_READ);
 	log_debug("read of inode %" PRIu64, (uint64_t)ino);
-	if (!call_begin(&c, req, ino, false))
+	if (!call_begin(&c, req, ino, M_REQ_READ, false))
 		return;
 	room = thread_buffer(c.fs, size);
 	if (off < 0)
@@ -528,9 +503,7 @@ static void read_ops_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t 
 			rc = reply_file(&c, &s, room);
 		span_done(&s);
 	}
-	if (rc < 0)
-		call_fail(&c, rc, false);
-	call_end(&c);
+	call_end(&c, rc, false);
 }
 
 /* Directories. */
@@ -605,9 +578,8 @@ static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 	uint64_t at = (uint64_t)off & (((uint64_t)1 << COOKIE_BITS) - 1);
 	int rc;
 
-	metrics_count(M_REQ_READDIR);
 	log_debug("listing of inode %" PRIu64, (uint64_t)ino);
-	if (!call_begin(&c, req, ino, true))
+	if (!call_begin(&c, req, ino, M_REQ_READDIR, true))
 		return;
 	if (ino == EPOCHS_ROOT)
 		l.tag = (c.ep->number & 255) << COOKIE_BITS;
@@ -622,12 +594,11 @@ static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 		epochs_reported(c.fs->live, c.ep, l.reported);
 		if (fuse_reply_buf(req, l.buf, l.used) == -ENOENT)
 			epochs_reported(c.fs->live, c.ep, -l.reported);
-	} else if (rc == -ESTALE) {
+	} else if (rc == -ESTALE) { /* of a listing, not of the source */
 		reply_fail(c.fs, req, rc, false, false, &c.e);
-	} else {
-		call_fail(&c, rc, false);
+		rc = 0;
 	}
-	call_end(&c);
+	call_end(&c, rc, false);
 }
 
 static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
@@ -663,13 +634,13 @@ static void read_ops_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_in
 	struct call c;
 	int rc = 0;
 
-	metrics_count(M_REQ_OPEN);
 	log_debug("open of inode %" PRIu64, (uint64_t)ino);
 	if (fs->no_open) {
+		metrics_count(M_REQ_OPEN);
 		(void)fuse_reply_err(req, ENOSYS);
 		return;
 	}
-	if (!call_begin(&c, req, ino, true))
+	if (!call_begin(&c, req, ino, M_REQ_OPEN, true))
 		return;
 	if (fs->uncached || c.view->follows)
 		rc = c.view->ops->getattr(c.view, live_id(ino), &attr, &c.e);
@@ -677,15 +648,13 @@ static void read_ops_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_in
 		rc = c.view->ops->open(c.view, live_id(ino), &c.e);
 		c.writes = rc < 0; /* EACCES is passed unchanged */
 	}
-	if (rc < 0) {
-		call_fail(&c, rc, false);
-	} else {
+	if (rc == 0) {
 		read_ops_caching(&c, &attr, fi);
 		if (fuse_reply_open(req, fi) == -ENOENT && c.view->ops->release)
 			/* the program was interrupted */
 			c.view->ops->release(c.view, live_id(ino));
 	}
-	call_end(&c);
+	call_end(&c, rc, false);
 }
 
 static void read_ops_op_release(fuse_req_t req, fuse_ino_t ino,
@@ -693,14 +662,13 @@ static void read_ops_op_release(fuse_req_t req, fuse_ino_t ino,
 {
 	struct call c;
 
-	metrics_count(M_REQ_RELEASE);
-	if (!call_begin(&c, req, ino, true))
+	if (!call_begin(&c, req, ino, M_REQ_RELEASE, true))
 		return;
 	ops_stop_end(&c); /* a release is never cancelled */
 	if (c.view->ops->release)
 		c.view->ops->release(c.view, live_id(ino));
 	(void)fuse_reply_err(req, 0);
-	call_end(&c);
+	call_end(&c, 0, false);
 }
 
 static void op_opendir(fuse_req_t req, fuse_ino_t ino NZ_UNUSED, struct fuse_file_info *fi)

@@ -3,6 +3,7 @@
 #ifndef FUSEFS_OPS_REQUEST_INT_H
 #define FUSEFS_OPS_REQUEST_INT_H
 
+#include "base/observe/metrics.h"
 #include "base/os/cancel.h"
 #include "fusefs/app/fusefs.h"
 
@@ -21,12 +22,13 @@ struct call {
 	bool stops;       /* `stop` is the thread's current one */
 };
 
-/* call_begin - start a request in its epoch; false if the request has been answered already.
- * Otherwise end it with call_end. names: the request is about names and sizes only. */
-bool call_begin(struct call *c, fuse_req_t req, fuse_ino_t ino, bool names);
-void call_end(struct call *c);
-/* call_fail - answer with an error; if the source changed, that explains every error. */
-void call_fail(struct call *c, int rc, bool may_be_absent);
+/* call_begin - count a request as `kind`, and start it in its epoch; false if the request has been
+ * answered already. Otherwise end it with call_end. names: the request is about names and sizes
+ * only. */
+bool call_begin(struct call *c, fuse_req_t req, fuse_ino_t ino, enum metric kind, bool names);
+/* call_end - end a request. rc: 0: it has been answered; otherwise it is answered with this error,
+ * or with -ESTALE if the source changed. may_be_absent: as for reply_errno. */
+void call_end(struct call *c, int rc, bool may_be_absent);
 
 /* name_fits - false if a name is too long for any file; the request has been answered then. */
 bool name_fits(fuse_req_t req, const char *name);
@@ -48,9 +50,9 @@ bool access_allowed(const struct stat *st, uid_t uid, bool in_group, int mask);
 /* xattr_refused - reject a request for an extended attribute that no file can have, and count it;
  * name: NULL: of all names. false: the request goes on, and is not counted. */
 bool xattr_refused(fuse_req_t req, const char *name);
-/* xattr_answer - true if an error of an extended attribute request is a normal answer to the
- * program: it is passed unchanged and not logged. */
-bool xattr_answer(int rc);
+/* xattr_end - call_end of such a request: errors that are normal answers to the program are passed
+ * unchanged and not logged. */
+void xattr_end(struct call *c, int rc);
 
 /* ops_stop_begin, ops_stop_end - between these calls, waiting for a remote server is cancelled if
  * the program that made the request ends. Both do nothing for local sources. */

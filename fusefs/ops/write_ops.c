@@ -13,17 +13,15 @@
 #include <string.h>
 
 #include "base/core/clock.h"
-#include "base/observe/metrics.h"
 
 #define PERM_BITS 0777
 
-/* write_ops_begin - as call_begin, for a request that changes something; counts it as `kind`. name:
- * NULL, or a name that must not be too long. */
+/* write_ops_begin - as call_begin, for a request that changes something. name: NULL, or a name that
+ * must not be too long. */
 static bool write_ops_begin(struct call *c, fuse_req_t req, fuse_ino_t ino, enum metric kind,
 			    const char *name)
 {
-	metrics_count(kind);
-	if ((name && !name_fits(req, name)) || !call_begin(c, req, ino, false))
+	if ((name && !name_fits(req, name)) || !call_begin(c, req, ino, kind, false))
 		return false;
 	c->writes = true;
 	return true;
@@ -31,11 +29,9 @@ static bool write_ops_begin(struct call *c, fuse_req_t req, fuse_ino_t ino, enum
 
 static void reply_done(struct call *c, int rc, bool names)
 {
-	if (rc < 0)
-		call_fail(c, rc, names);
-	else
+	if (rc == 0)
 		(void)fuse_reply_err(c->req, 0);
-	call_end(c);
+	call_end(c, rc, names);
 }
 
 /* reply_entry - reply with a new name and its attributes, or with an error. Ends the call. */
@@ -43,13 +39,11 @@ static void reply_entry(struct call *c, int rc, const struct view_attr *a)
 {
 	struct fuse_entry_param entry;
 
-	if (rc < 0) {
-		call_fail(c, rc, true);
-	} else {
+	if (rc == 0) {
 		call_entry(c, a, &entry);
 		call_reply_entry(c, &entry, a->id);
 	}
-	call_end(c);
+	call_end(c, rc, true);
 }
 
 /* Files. */
@@ -77,15 +71,13 @@ static void write_ops_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_i
 	if (!write_ops_begin(&c, req, ino, M_REQ_OPEN, NULL))
 		return;
 	rc = c.view->write->open(c.view, live_id(ino), fi->flags, &h, &c.e);
-	if (rc < 0) {
-		call_fail(&c, rc, false);
-	} else {
+	if (rc == 0) {
 		set_file(&h, fi);
 		if (fuse_reply_open(req, fi) == -ENOENT)
 			write_ops_release(&c, live_id(ino),
 					  h.fh); /* interrupted: the program has no descriptor */
 	}
-	call_end(&c);
+	call_end(&c, rc, false);
 }
 
 static int write_ops_make(struct call *c, fuse_ino_t parent, const char *name, int flags,
@@ -107,9 +99,7 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	if (!write_ops_begin(&c, req, parent, M_REQ_CREATE, name))
 		return;
 	rc = write_ops_make(&c, parent, name, fi->flags, mode, &a, &h);
-	if (rc < 0) {
-		call_fail(&c, rc, true);
-	} else {
+	if (rc == 0) {
 		call_entry(&c, &a, &entry);
 		set_file(&h, fi);
 		if (fuse_reply_create(req, &entry, fi) == -ENOENT) {
@@ -117,7 +107,7 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 			call_forget(&c, a.id);
 		}
 	}
-	call_end(&c);
+	call_end(&c, rc, true);
 }
 
 /* op_mknod - create a regular file without opening it; devices and the like are rejected. */
@@ -133,7 +123,7 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 		return;
 	if (!S_ISREG(mode)) {
 		(void)fuse_reply_err(req, EPERM);
-		call_end(&c);
+		call_end(&c, 0, false);
 		return;
 	}
 	rc = write_ops_make(&c, parent, name, O_CREAT | O_EXCL | O_WRONLY, mode, &a, &h);
@@ -158,13 +148,11 @@ static void write_ops_op_write(fuse_req_t req, fuse_ino_t ino, const char *data,
 	if (off >= 0 && !ckd_add(&end, (uint64_t)off, (uint64_t)size) && end <= INT64_MAX)
 		rc = c.view->write->write(c.view, live_id(ino), fi->fh, (uint64_t)off,
 					  (const uint8_t *)data, size, &c.e);
-	if (rc == 0)
+	if (rc == 0) {
 		metrics_add(M_WRITTEN_BYTES, size);
-	if (rc < 0)
-		call_fail(&c, rc, false);
-	else
 		(void)fuse_reply_write(req, size);
-	call_end(&c);
+	}
+	call_end(&c, rc, false);
 }
 
 /* write_ops_op_flush - commit the writes of the file, also those by a program that was killed: its
@@ -270,13 +258,11 @@ static void write_ops_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *wa
 	if (!write_ops_begin(&c, req, ino, M_REQ_SETATTR, NULL))
 		return;
 	rc = write_ops_set_attr(&c, live_id(ino), fi ? fi->fh : 0, want, to_set, &a);
-	if (rc < 0) {
-		call_fail(&c, rc, false);
-	} else {
+	if (rc == 0) {
 		call_stat(&c, &a, &st);
 		(void)fuse_reply_attr(req, &st, call_timeout(&c, &a));
 	}
-	call_end(&c);
+	call_end(&c, rc, false);
 }
 
 /* Names. */
@@ -376,13 +362,9 @@ static void set_xattr(fuse_req_t req, fuse_ino_t ino, const char *name, const ch
 		     ? c.view->write->setxattr(c.view, live_id(ino), name,
 					       (const uint8_t *)value, size, flags, &c.e)
 		     : -EOPNOTSUPP;
-	if (xattr_answer(rc))
-		(void)fuse_reply_err(req, -rc);
-	else if (rc < 0)
-		call_fail(&c, rc, false);
-	else
+	if (rc == 0)
 		(void)fuse_reply_err(req, 0);
-	call_end(&c);
+	xattr_end(&c, rc);
 }
 
 static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,

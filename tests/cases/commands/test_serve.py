@@ -2,6 +2,7 @@
 """`nczarrfs serve`: the tree of a mount by HTTP. Clients of Zarr read through fsspec what netCDF-C
 reads of the file; ranges, tags and errors are what RFC 9110 and readers of Zarr want."""
 import concurrent.futures
+import http.client
 import json
 import os
 import re
@@ -306,6 +307,28 @@ def test_changed_source(t):
         assert got.status == 200 and got.body == want
 
 
+def test_changed_dataset(t):
+    """SEMANTICS K9: a dataset of a directory that changes while it is sent ends that answer, and
+    the directory is served as before."""
+    data = np.arange(8 << 20, dtype="f8")
+    with h5py.File(t.path("a.h5"), "w") as f:
+        f.create_dataset("v", data=data, chunks=data.shape)
+    with Serving(t, t.tmp) as s:
+        c = http.client.HTTPConnection(s.host, s.port, timeout=60)
+        c.request("GET", "/data/a.zarr/v/0")
+        got = c.getresponse()
+        assert got.read(1 << 16)  # no socket holds the rest
+        with h5py.File(t.path("a.h5"), "r+") as f:
+            f["v"][0] = -1
+        try:
+            got.read()
+            assert False, "the answer is of two states"
+        except http.client.IncompleteRead:
+            pass
+        c.close()
+        assert s.get("/data/a.zarr/v/0", Range="bytes=0-7").body == np.float64(-1).tobytes()
+
+
 def test_changed_concat(t):
     """SEMANTICS J4, K9: a file that is added to or removed from the folder of a pattern is
     seen; without a change the source is not opened again."""
@@ -383,7 +406,6 @@ def test_large_directory(t):
 
 
 def test_kept_alive(t):
-    import http.client
     path = t.path("a.nc")
     make(path)
     with Serving(t, path) as s:
