@@ -112,11 +112,11 @@ static int open_in_slot(struct mirror *m, uint64_t id, int flags, struct view_ha
 	if (rc < 0)
 		return rc;
 	*ret = (struct view_handle){.keep_cache = true};
-	if (s->rw)
+	if (s->view->write)
 		rc = s->view->write->open(s->view, inner_of(id), flags, ret, e);
 	else if (for_writing(flags))
 		rc = write_read_only(s, e);
-	if (rc == 0 && s->rw)
+	if (rc == 0 && s->view->write)
 		return give_slot(m, s, id, 0, ret, e);
 	slot_put(m, s, 0);
 	return rc;
@@ -127,15 +127,15 @@ static int w_open(struct view *v, uint64_t id, int flags, struct view_handle *re
 {
 	struct mirror *m = mirror_of(v);
 	struct view_attr gone;
-	int fd = -1, rc;
+	int fd;
 
 	if (number_of(id))
 		return open_in_slot(m, id, flags, ret, e);
-	rc = passthrough_open(m, id, flags, &fd, e);
+	fd = passthrough_open(m, id, flags, e);
 	/* a removed name must not be opened: drop it, and the kernel looks it up again */
-	if (rc == -ESTALE)
+	if (fd == -ESTALE)
 		(void)walk_gone_id(m, id, true, &gone, NULL);
-	return rc ? rc : give_fd(m, fd, id, flags, ret, e);
+	return fd < 0 ? fd : give_fd(m, fd, id, flags, ret, e);
 }
 
 /* ---- creating ---- */
@@ -309,7 +309,6 @@ static int w_fsync(struct view *v NZ_UNUSED, uint64_t id, uint64_t fh, bool data
 static int w_fsyncdir(struct view *v, uint64_t dir, struct err *e)
 {
 	struct mirror *m = mirror_of(v);
-	const char *name;
 	auto_where n = {0};
 	struct slot *s;
 	int rc;
@@ -318,22 +317,16 @@ static int w_fsyncdir(struct view *v, uint64_t dir, struct err *e)
 		rc = slot_get(m, number_of(dir), &s, e);
 		if (rc < 0)
 			return rc;
-		if (s->rw)
+		if (s->view->write)
 			rc = s->view->write->fsyncdir(s->view, inner_of(dir), e);
 		slot_put(m, s, 0);
 		return rc;
 	}
-	rc = real_copy(m, dir, &n, e);
+	rc = real_where(m, dir, &n, e);
 	rc = rc ? rc : slots_sync(m, n.path, e);
-	if (rc < 0)
-		return rc;
-	auto_fd int fd = real_open_at(m, n.path, &name, e);
+	auto_fd int fd = rc ? rc : real_open_dir(m, &n, e);
 
-	if (fd < 0 || !n.path[0])
-		return fd < 0 ? fd : io_sync(fd, true, e);
-	auto_fd int own = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	return own < 0 ? err_sys(e, errno, "'%s'", n.path) : io_sync(own, true, e);
+	return fd < 0 ? fd : io_sync(fd, true, e);
 }
 
 static void w_release(struct view *v, uint64_t id, uint64_t fh)
@@ -379,10 +372,7 @@ static int w_setattr(struct view *v, uint64_t id, uint64_t fh, const struct view
 	if (rc < 0)
 		return rc;
 	rc = s->view->write->setattr(s->view, inner_of(id), h ? h->fh : 0, set, ret, e);
-	if (rc == 0)
-		mirror_show(m, s, ret);
-	slot_put(m, s, 0);
-	return rc;
+	return slot_end(m, s, rc, ret, 0, e);
 }
 
 /* w_setxattr - files of a dataset only have the attributes that say where their bytes are

@@ -267,6 +267,7 @@ static int import_where_of(struct mirror *m, const char *path, struct where *ret
 	if (fstat(fd, &st) < 0)
 		return err_sys(e, errno, "'%s'", path);
 	ret->path = strndup(path, *ret_name > path ? (size_t)(*ret_name - path - 1) : 0);
+	ret->type = S_IFDIR;
 	ret->dev = st.st_dev;
 	ret->ino = st.st_ino;
 	ret->in_dataset = ret->path && import_in_dataset(m, ret->path);

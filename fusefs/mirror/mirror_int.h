@@ -44,10 +44,11 @@ struct mirror_node {
 	uint64_t known;  /* references of the kernel */
 };
 
-enum slot_state { SLOT_CLOSED, SLOT_OPENING, SLOT_OPEN, SLOT_FAILED };
+enum slot_state { SLOT_CLOSED, SLOT_OPENING, SLOT_OPEN, SLOT_CLOSING, SLOT_FAILED };
 
 /* slot - one dataset with one converted view. All fields except the constants are under the lock;
- * source and view may be used without it between slot_get and slot_put. */
+ * the view may be used without it between slot_get and slot_put. A writable view validates its
+ * dataset itself, and has no source. */
 struct slot {
 	struct link by_path;
 	uint32_t number;
@@ -58,13 +59,10 @@ struct slot {
 
 	enum slot_state state;
 	bool stale; /* the dataset changed: the slot is never opened again */
-	/* OPEN: not NULL: the view is writable, and validates its dataset itself: source is NULL;
-	 * owned */
-	struct closing *rw;
 	bool written; /* it was writable once: our commits change size and time of a file */
 	uint32_t handles; /* open files among the users */
-	struct source *source; /* OPEN; CLOSED: parked */
-	struct view *view;
+	struct view *view;     /* OPEN, CLOSING; with its source */
+	struct source *source; /* parked: of the view that was closed */
 	uint32_t users;           /* requests, including those that wait until it is open */
 	uint64_t used;            /* the mirror's clock at the last request */
 	uint64_t known;           /* references of the kernel to all of its ids */
@@ -97,10 +95,11 @@ struct mirror {
 	/* slots of names with a rule, and where to look for one to free */
 	size_t n_shaped, next_shaped;
 	uint32_t next_free;  /* where the search for a free number begins when all were used */
-	/* OPENING and OPEN; at most limits.open_datasets, not counting those with open files */
+	/* OPENING, OPEN and CLOSING; at most limits.open_datasets, not counting those with open
+	 * files */
 	struct slot **open;
 	struct slot **parked;
-	size_t n_open, cap_open, n_parked, max_parked;
+	size_t n_open, cap_open, n_parked, cap_parked, max_parked;
 	uint64_t clock;
 	/* when openings began to fail for lack of a resource, and when they did so last */
 	int64_t short_ms, short_last_ms;
@@ -112,9 +111,7 @@ struct mirror {
 	uint64_t listing_clock;
 	struct mirror_walk *walks[WALKS];
 	struct list_link handles; /* of files that are open for writing */
-	/* of writable views that are being closed, and still hold their lock */
-	struct list_link closing;
-	bool finished;      /* they have been finished for good */
+	bool finished; /* writable views have been finished for good */
 };
 
 /* where - a copy of a real entry's node. */
@@ -208,13 +205,31 @@ bool slot_is_at(struct mirror *m, enum name_kind kind, const char *path, const c
 int slot_get(struct mirror *m, uint32_t number, struct slot **ret, struct err *e);
 /* slot_put - known: references to its ids that the kernel gets with this answer. */
 void slot_put(struct mirror *m, struct slot *s, uint64_t known);
+/* slot_end - end a request to a slot with its result: an error of its view is mapped, and the
+ * attributes of an entry (NULL: none) become the mirror's. known: as for slot_put, on success. */
+int slot_end(struct mirror *m, struct slot *s, int rc, struct view_attr *a, uint64_t known,
+	     struct err *e);
 /* slot_map_error - the code for an error of its view: -ESTALE if the dataset changed. */
 int slot_map_error(struct mirror *m, struct slot *s, int rc, struct err *e);
 /* slot_check - call it after bytes were read: -ESTALE if the dataset may have changed. */
 int slot_check(struct mirror *m, struct slot *s, struct err *e);
-/* slot_lookup - kind, path and stat of a slot, open or not. *ret_path: new. -ESTALE. */
-int slot_lookup(struct mirror *m, uint32_t number, enum name_kind *ret_kind, char **ret_path,
-		struct stat *ret_st, struct err *e);
+/* slot_at - where a slot's dataset is. */
+struct slot_at {
+	enum name_kind kind; /* of its converted view */
+	char *path;          /* owned */
+	struct stat st;
+};
+
+static inline void slot_at_free(const struct slot_at *at)
+{
+	free(at->path);
+}
+
+/* auto_slot_at - freed when the variable goes out of scope; initialise it at once. */
+#define auto_slot_at __attribute__((cleanup(slot_at_free))) struct slot_at
+
+/* slot_lookup - where the dataset of a slot is, open or not. -ESTALE. */
+int slot_lookup(struct mirror *m, uint32_t number, struct slot_at *ret, struct err *e);
 /* slot_revalidate - st is the present state of the slot's path (NULL: it does not exist): mark the
  * slot stale if it differs. */
 int slot_revalidate(struct mirror *m, uint32_t number, const struct stat *st, struct err *e);
@@ -293,6 +308,8 @@ int real_open_at(const struct mirror *m, const char *path, const char **ret_name
 /* real_open_dir - open a directory for reading, if its path still leads to the same inode;
  * -ESTALE. */
 int real_open_dir(const struct mirror *m, const struct where *dir, struct err *e);
+/* real_open_file - the same for a regular file, with these flags of open(2). */
+int real_open_file(const struct mirror *m, const struct where *n, int flags, struct err *e);
 /* real_read_up_to - read len bytes at off, fewer only at the end of the file. Returns 0, or a
  * negative errno: -EINVAL beyond the maximum size of a file. */
 int real_read_up_to(int fd, uint8_t *out, size_t len, uint64_t off, size_t *ret);
@@ -305,7 +322,7 @@ int real_fail(struct err *e, int errnum, const char *fmt, ...) NZ_PRINTF(3, 4);
  * ones. */
 int passthrough_create(struct mirror *m, const struct where *dir, const char *name, int flags,
 		       mode_t mode, int *ret_fd, struct view_attr *ret, struct err *e);
-int passthrough_open(struct mirror *m, uint64_t id, int flags, int *ret_fd, struct err *e);
+int passthrough_open(struct mirror *m, uint64_t id, int flags, struct err *e);
 int passthrough_setattr(struct mirror *m, uint64_t id, int fd, const struct view_set *set,
 			struct view_attr *ret, struct err *e);
 int passthrough_symlink(struct mirror *m, const struct where *dir, const char *name,

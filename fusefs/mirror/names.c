@@ -89,7 +89,7 @@ int write_slot_get(struct mirror *m, uint32_t number, struct slot **ret, struct 
 {
 	int rc = slot_get(m, number, ret, e);
 
-	if (rc == 0 && !(*ret)->rw) {
+	if (rc == 0 && !(*ret)->view->write) {
 		rc = write_read_only(*ret, e);
 		slot_put(m, *ret, 0);
 	}
@@ -125,21 +125,19 @@ static int names_may(struct mirror *m, uint32_t number, bool empty, struct err *
  * -ENOTEMPTY; -EROFS; -EBUSY. */
 static int names_remove_file(struct mirror *m, uint32_t number, struct err *e)
 {
-	auto_free char *path = NULL;
-	enum name_kind kind;
+	auto_slot_at at = {0};
 	const char *name;
-	struct stat st;
 	int rc = names_may(m, number, true, e);
 
-	rc = rc ? rc : slot_lookup(m, number, &kind, &path, &st, e);
+	rc = rc ? rc : slot_lookup(m, number, &at, e);
 	rc = rc ? rc : slot_retire(m, number, e);
 	if (rc < 0)
 		return rc;
-	auto_fd int fd = real_open_at(m, path, &name, e);
+	auto_fd int fd = real_open_at(m, at.path, &name, e);
 
 	if (fd < 0)
 		return fd;
-	return unlinkat(fd, name, 0) < 0 ? err_sys(e, errno, "'%s'", path) : 0;
+	return unlinkat(fd, name, 0) < 0 ? err_sys(e, errno, "'%s'", at.path) : 0;
 }
 
 /* remove_at - rename a store to a hidden name, so that it disappears at once, and delete it. */
@@ -165,19 +163,17 @@ static int remove_at(int fd, const char *name, struct err *e)
  * does not show. */
 static int names_remove_store(struct mirror *m, uint32_t number, struct err *e)
 {
-	auto_free char *path = NULL;
-	enum name_kind kind;
+	auto_slot_at at = {0};
 	const char *name;
-	struct stat st;
 	int rc = names_may(m, number, false, e);
 
-	rc = rc ? rc : slot_lookup(m, number, &kind, &path, &st, e);
-	if (rc == 0 && !S_ISDIR(st.st_mode))
-		rc = err_set(e, -EPERM, "'%s' is not a directory", path);
-	rc = rc ? rc : slots_flush_below(m, path, e);
+	rc = rc ? rc : slot_lookup(m, number, &at, e);
+	if (rc == 0 && !S_ISDIR(at.st.st_mode))
+		rc = err_set(e, -EPERM, "'%s' is not a directory", at.path);
+	rc = rc ? rc : slots_flush_below(m, at.path, e);
 	if (rc < 0)
 		return rc;
-	auto_fd int fd = real_open_at(m, path, &name, e);
+	auto_fd int fd = real_open_at(m, at.path, &name, e);
 
 	return fd < 0 ? fd : remove_at(fd, name, e);
 }
@@ -195,22 +191,20 @@ static bool same_ending(const char *a, const char *b)
 static int names_rename_whole(struct mirror *m, uint32_t number, const struct where *dir,
 		       const struct where *to_dir, const char *to, struct err *e)
 {
-	auto_free char *path = NULL;
+	auto_slot_at at = {0};
 	char other[NAME_BYTES];
-	enum name_kind kind;
 	const char *name;
-	struct stat st;
-	int rc = slot_lookup(m, number, &kind, &path, &st, e);
+	int rc = slot_lookup(m, number, &at, e);
 
 	if (rc < 0)
 		return rc;
-	name = strrchr(path, '/');
-	name = name ? name + 1 : path;
-	if ((kind != NAME_FILE && kind != NAME_TREE) ||
-	    !new_wanted(m, to_dir, to, kind == NAME_TREE, other) || !same_ending(name, other))
-		return err_set(e, -EXDEV, "'%s' would not be shown as '%s'", path, to);
+	name = strrchr(at.path, '/');
+	name = name ? name + 1 : at.path;
+	if ((at.kind != NAME_FILE && at.kind != NAME_TREE) ||
+	    !new_wanted(m, to_dir, to, at.kind == NAME_TREE, other) || !same_ending(name, other))
+		return err_set(e, -EXDEV, "'%s' would not be shown as '%s'", at.path, to);
 	rc = names_may(m, number, false, e);
-	rc = rc ? rc : slots_flush_below(m, path, e);
+	rc = rc ? rc : slots_flush_below(m, at.path, e);
 	return rc ? rc : passthrough_rename(m, dir, name, to_dir, other, RENAME_NOREPLACE, e);
 }
 
@@ -227,10 +221,7 @@ static int mkdir_in_slot(struct mirror *m, uint64_t dir, const char *name, mode_
 	rc = s->view->write->mkdir
 		     ? s->view->write->mkdir(s->view, inner_of(dir), name, mode, ret, e)
 		     : err_set(e, -EPERM, "'%s' cannot contain directories", s->name);
-	if (rc == 0)
-		mirror_show(m, s, ret);
-	slot_put(m, s, rc == 0);
-	return rc;
+	return slot_end(m, s, rc, ret, 1, e);
 }
 
 /* mkdir_tree - create a new, empty file whose converted view is x.zarr. */
@@ -560,12 +551,9 @@ int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name,
 	rc = slot_get(m, number_of(id), &s, e);
 	if (rc < 0)
 		return rc;
-	rc = s->rw && s->view->write->link
+	rc = s->view->write && s->view->write->link
 		     ? s->view->write->link(s->view, inner_of(id), inner_of(dir), name, ret,
 					    e)
 		     : err_set(e, -EPERM, "'%s' cannot contain hard links", s->name);
-	if (rc == 0)
-		mirror_show(m, s, ret);
-	slot_put(m, s, rc == 0);
-	return rc;
+	return slot_end(m, s, rc, ret, 1, e);
 }

@@ -36,24 +36,6 @@ int real_stat(const struct mirror *m, const char *path, struct stat *ret, struct
 	return fstat(fd, ret) < 0 ? err_sys(e, errno, "'%s'", path) : 0;
 }
 
-int real_open_dir(const struct mirror *m, const struct where *dir, struct err *e)
-{
-	int fd = open_beneath(m->fd, dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), rc = 0;
-	struct stat st;
-
-	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP || fd == -EXDEV)
-		return err_set(e, -ESTALE, "'%s': no such directory", dir->path);
-	if (fd < 0)
-		return err_sys(e, -fd, "'%s'", dir->path);
-	if (fstat(fd, &st) < 0)
-		rc = err_sys(e, errno, "'%s'", dir->path);
-	else if (st.st_dev != dir->dev || st.st_ino != dir->ino)
-		rc = err_set(e, -ESTALE, "'%s' was replaced by another directory", dir->path);
-	if (rc < 0)
-		(void)close(fd);
-	return rc < 0 ? rc : fd;
-}
-
 bool real_is_mountpoint(const struct mirror *m, dev_t dev, ino_t ino, const char *name)
 {
 	return m->mount_name && dev == m->mount_dev && ino == m->mount_ino &&
@@ -477,7 +459,7 @@ int real_read_up_to(int fd, uint8_t *out, size_t len, uint64_t off, size_t *ret)
 }
 
 /* open_entry - open an entry, and no other file at its path. */
-static int open_entry(struct mirror *m, const struct where *n, int flags, struct err *e)
+static int open_entry(const struct mirror *m, const struct where *n, int flags, struct err *e)
 {
 	struct stat st;
 	int fd = open_real(m, n->path, flags, e), rc;
@@ -492,12 +474,17 @@ static int open_entry(struct mirror *m, const struct where *n, int flags, struct
 	return rc;
 }
 
-static int open_file(struct mirror *m, const struct where *n, struct err *e)
+int real_open_dir(const struct mirror *m, const struct where *dir, struct err *e)
+{
+	return open_entry(m, dir, O_RDONLY | O_DIRECTORY, e);
+}
+
+int real_open_file(const struct mirror *m, const struct where *n, int flags, struct err *e)
 {
 	if (!S_ISREG(n->type))
 		return err_set(e, S_ISDIR(n->type) ? -EISDIR : -EIO,
 			       "'%s' is not a regular file", n->path);
-	return open_entry(m, n, O_RDONLY, e);
+	return open_entry(m, n, flags, e);
 }
 
 int real_open(struct mirror *m, uint64_t id, struct err *e)
@@ -506,7 +493,7 @@ int real_open(struct mirror *m, uint64_t id, struct err *e)
 
 	if (real_copy(m, id, &n, e))
 		return 0; /* reading it gives the error */
-	auto_fd int fd = open_file(m, &n, e);
+	auto_fd int fd = real_open_file(m, &n, O_RDONLY, e);
 
 	if (fd == -EACCES)
 		return fd;
@@ -535,7 +522,7 @@ int real_read(struct mirror *m, uint64_t id, uint64_t off, size_t len, uint8_t *
 		rc = real_copy(m, id, &n, e);
 		if (rc)
 			return rc;
-		fd = own = open_file(m, &n, e);
+		fd = own = real_open_file(m, &n, O_RDONLY, e);
 	}
 	if (fd < 0)
 		return fd;

@@ -80,32 +80,19 @@ int passthrough_create(struct mirror *m, const struct where *dir, const char *na
 	return rc;
 }
 
-int passthrough_open(struct mirror *m, uint64_t id, int flags, int *ret_fd, struct err *e)
+int passthrough_open(struct mirror *m, uint64_t id, int flags, struct err *e)
 {
 	auto_where n = {.path = NULL};
-	struct stat st;
-	int rc = real_copy(m, id, &n, e);
+	int fd, rc = real_copy(m, id, &n, e);
 
 	if (rc < 0)
 		return rc;
-	auto_fd int fd =
-		open_beneath(m->fd, n.path, (flags & (O_ACCMODE | O_APPEND)) | O_NOFOLLOW);
-
-	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
-		return err_set(e, -ESTALE, "'%s' was removed", n.path);
-	if (fd < 0)
-		return err_sys(e, -fd, "'%s'", n.path);
-	if (fstat(fd, &st) < 0)
-		return err_sys(e, errno, "'%s'", n.path);
-	if (st.st_dev != n.dev || st.st_ino != n.ino)
-		return err_set(e, -ESTALE, "'%s' was replaced by another file", n.path);
-	if (!S_ISREG(st.st_mode))
-		return err_set(e, -EIO, "'%s' is not a regular file", n.path);
-	if ((flags & O_TRUNC) && ftruncate(fd, 0) < 0)
-		return real_fail(e, errno, "'%s'", n.path);
-	*ret_fd = fd;
-	fd = -1;
-	return 0;
+	fd = real_open_file(m, &n, flags & (O_ACCMODE | O_APPEND), e);
+	if (fd < 0 || !(flags & O_TRUNC) || ftruncate(fd, 0) == 0)
+		return fd;
+	rc = real_fail(e, errno, "'%s'", n.path);
+	(void)close(fd);
+	return rc;
 }
 
 /* passthrough_write_set - set the attributes of one file, open as at/name, or as fd; was: its

@@ -50,12 +50,13 @@ static int slot_open_has_dims(const struct slot *s, const char *rule, const stru
 		    : 0;
 }
 
-/* slot_open_open_source - call it without the lock; uses constants of the slot. */
-static int slot_open_open_source(const struct mirror *m, const struct slot *s,
-				 const struct cfg *cfg, struct source **ret, struct err *e)
+/* slot_open_source - call it without the lock; uses constants of the slot. */
+static int slot_open_source(const struct mirror *m, const struct slot *s, const struct cfg *cfg,
+			    struct source **ret, struct err *e)
 {
 	const struct app *setup = m->setup;
 	struct source_options opts;
+	struct source *source;
 	auto_free char *path = path_join(cfg->source, s->path);
 	int rc;
 
@@ -63,28 +64,22 @@ static int slot_open_open_source(const struct mirror *m, const struct slot *s,
 		return err_nomem(e);
 	fs_source_options(cfg, &opts);
 	rc = fs_rw_repair(setup, path, true, e);
-	rc = rc ? rc : source_open(setup->formats, setup->n_formats, path, &opts, ret, e);
-	rc = rc ? rc : fs_rechunk(setup, cfg, &opts, FS_MIRROR_SHARE, ret, e);
-	if (rc) {
-		*ret = NULL;
-		return rc;
-	}
-	if (cfg->rules.rechunk.n && name_is_shaped(s->kind))
-		rc = slot_open_has_dims(s, cfg->rules.rechunk.v[0], &(*ret)->ds, e);
-	else
-		fs_rules_warn(setup->rules, setup->cfg, &(*ret)->ds, path);
+	rc = rc ? rc : source_open(setup->formats, setup->n_formats, path, &opts, &source, e);
+	rc = rc ? rc : fs_rechunk(setup, cfg, &opts, FS_MIRROR_SHARE, &source, e);
 	if (rc)
 		return rc;
+	if (cfg->rules.rechunk.n && name_is_shaped(s->kind))
+		rc = slot_open_has_dims(s, cfg->rules.rechunk.v[0], &source->ds, e);
+	else
+		fs_rules_warn(setup->rules, setup->cfg, &source->ds, path);
 	/* compared by inode, in case the path was replaced by another file meanwhile */
-	return slot_same(s, &(*ret)->ds.st) ? 0 : slot_stale(s->path, e);
-}
-
-bool closing_locked(struct mirror *m, const char *path)
-{
-	for (struct list_link *l = m->closing.next; l != &m->closing; l = l->next)
-		if (strcmp(CONTAINER_OF(l, struct closing, link)->path, path) == 0)
-			return true;
-	return false;
+	if (!rc && !slot_same(s, &source->ds.st))
+		rc = slot_stale(s->path, e);
+	if (rc)
+		source_close(source);
+	else
+		*ret = source;
+	return rc;
 }
 
 /* slot_open_may_write - true if a slot's converted view can be written, judging by its kind. */
@@ -94,14 +89,12 @@ static bool slot_open_may_write(const struct mirror *m, const struct slot *s)
 	       (S_ISDIR(s->st.st_mode) ? s->kind == NAME_FILE : s->kind == NAME_TREE);
 }
 
-/* slot_open_open_writable - call it without the lock. Returns 1 if it can only be read. */
-static int slot_open_open_writable(struct mirror *m, const struct slot *s,
-				   const struct view_request *want, struct opened *o,
-				   struct err *e)
+/* slot_open_writable - call it without the lock. Returns 1 if it can only be read. */
+static int slot_open_writable(struct mirror *m, const struct slot *s,
+			      const struct view_request *want, struct view **ret, struct err *e)
 {
 	auto_free char *path = path_join(m->setup->cfg->source, s->path);
 	const struct source_ops *of;
-	struct closing *closing;
 	struct stat st;
 	int rc;
 
@@ -114,29 +107,23 @@ static int slot_open_open_writable(struct mirror *m, const struct slot *s,
 		if (of != m->setup->hdf5)
 			return 1;
 	}
-	closing = malloc(sizeof(*closing) + strlen(s->path) + 1);
-	if (!closing)
-		return err_nomem(e);
-	memcpy(closing->path, s->path, strlen(s->path) + 1);
 	/* a previous opening may hold the lock while it is being closed */
 	(void)pthread_mutex_lock(&m->lock);
-	while (closing_locked(m, s->path))
+	while (slots_closing(m, s->path, false))
 		(void)pthread_cond_wait(&m->moved, &m->lock);
 	(void)pthread_mutex_unlock(&m->lock);
-	rc = fs_rw_open(m->setup, path, want, &o->view, e);
-	if (rc < 0)
-		free(closing);
+	rc = fs_rw_open(m->setup, path, want, ret, e);
 	if (rc == -EROFS || rc == -EACCES || rc == -EPERM || rc == -EBUSY) {
 		log_warn("%s: it is read-only in this mount", e ? e->msg : s->path);
 		return 1;
 	}
 	if (rc < 0)
 		return rc;
-	o->closing = closing;
 	return stat(path, &st) == 0 && slot_same(s, &st) ? 0 : slot_stale(s->path, e);
 }
 
-int open_dataset(struct mirror *m, const struct slot *s, struct opened *o, struct err *e)
+int open_dataset(struct mirror *m, const struct slot *s, struct source *source,
+		 struct view **ret, struct err *e)
 {
 	const struct app *setup = m->setup;
 	struct cfg cfg = *setup->cfg; /* borrows its strings */
@@ -149,24 +136,20 @@ int open_dataset(struct mirror *m, const struct slot *s, struct opened *o, struc
 		.shared = setup->shared,
 		.share = FS_MIRROR_SHARE,
 	};
-	int rc = slot_open_may_write(m, s) && !o->source
-			 ? slot_open_open_writable(m, s, &want, o, e)
-			 : 1;
+	int rc = slot_open_may_write(m, s) && !source ? slot_open_writable(m, s, &want, ret, e)
+						       : 1;
 
 	if (rc <= 0)
 		return rc;
-	rc = 0;
 	if (name_shaped(s->name, plain, rule) == s->kind)
 		slot_open_shape(&cfg, &rules);
-	if (!o->source)
-		rc = slot_open_open_source(m, s, &cfg, &o->source, e);
-	else if (source_poll(o->source, NULL) == -ESTALE)
-		rc = slot_stale(s->path, e);
-	if (!rc)
-		rc = setup->view_open(steal(&o->source), &cfg, &want, &o->view, e);
+	if (source && source_poll(source, NULL) == -ESTALE) {
+		source_close(source);
+		return slot_stale(s->path, e);
+	}
+	rc = source ? 0 : slot_open_source(m, s, &cfg, &source, e);
+	rc = rc ? rc : setup->view_open(source, &cfg, &want, ret, e);
 	if (rc)
-		o->view = NULL;
-	else
-		o->source = o->view->source;
+		*ret = NULL;
 	return rc;
 }

@@ -31,33 +31,6 @@ enum {
 	PATIENCE_MS = 1000,
 };
 
-/* close_written - close a dataset that detach_locked listed if it is writable. It is closed in any
- * case; writes that could not be committed stay in its state directory. */
-static int close_written(struct mirror *m, const struct opened *o, struct err *e)
-{
-	int rc = o->closing && !m->finished ? o->view->write->finish(o->view, o->last, e) : 0;
-
-	if (o->view)
-		o->view->ops->close(o->view);
-	source_close(o->source);
-	if (!o->closing)
-		return rc;
-	(void)pthread_mutex_lock(&m->lock);
-	list_remove(&o->closing->link);
-	(void)pthread_cond_broadcast(&m->moved);
-	(void)pthread_mutex_unlock(&m->lock);
-	free(o->closing);
-	return rc;
-}
-
-static void slots_close_opened(struct mirror *m, const struct opened *o)
-{
-	struct err e = ERR_INIT;
-
-	if (close_written(m, o, &e) < 0)
-		log_error("%s", e.msg);
-}
-
 static uint64_t slot_hash(const struct mirror *m, const char *path, const char *name)
 {
 	return mirror_hash(m, path, strlen(path)) * 31 + mirror_hash(m, name, strlen(name));
@@ -83,11 +56,6 @@ static struct slot *slot_by_number(const struct mirror *m, uint32_t number)
 	return number < m->n_slots ? m->slots[number] : NULL;
 }
 
-static bool is_parked(const struct slot *s)
-{
-	return s->state == SLOT_CLOSED && s->source;
-}
-
 static void slots_take_out(struct slot **list, size_t *n, const struct slot *s)
 {
 	size_t i = 0;
@@ -97,30 +65,56 @@ static void slots_take_out(struct slot **list, size_t *n, const struct slot *s)
 	list[i] = list[--*n];
 }
 
-/* detach_locked - remove the open dataset from its slot, for close_opened. */
-static struct opened detach_locked(struct mirror *m, struct slot *s)
+/* slot_close_view - write what was confirmed through a writable view to its dataset, and close the
+ * view, but not its source. It is closed in any case: writes that could not be committed stay in
+ * the state directory. */
+static int slot_close_view(const struct mirror *m, struct view *v, bool last, struct err *e)
 {
-	struct opened o = {
-		.source = s->source, .view = s->view, .closing = s->rw, .last = s->stale};
+	int rc = v && v->write && !m->finished ? v->write->finish(v, last, e) : 0;
 
+	if (v)
+		v->ops->close(v);
+	return rc;
+}
+
+/* slots_shut - close the view of a slot that no request uses, and its source, unless it is parked.
+ * Unlocks meanwhile: the slot is CLOSING, and in `open`, until its locks are released. e: NULL: an
+ * error is logged. */
+static int slots_shut(struct mirror *m, struct slot *s, bool park, struct err *e)
+{
+	struct source *source = s->view ? s->view->source : NULL;
+	struct err why = ERR_INIT;
+	const bool last = s->stale;
+	int rc;
+
+	if (park) {
+		m->parked[m->n_parked++] = s;
+		s->source = source;
+		source = NULL;
+	}
+	s->state = SLOT_CLOSING;
+	s->users++;
+	(void)pthread_mutex_unlock(&m->lock);
+	rc = slot_close_view(m, s->view, last, &why);
+	source_close(source);
+	if (rc < 0 && e)
+		*e = why;
+	else if (rc < 0)
+		log_error("%s", why.msg);
+	(void)pthread_mutex_lock(&m->lock);
 	slots_take_out(m->open, &m->n_open, s);
-	if (s->rw)
-		list_add(&m->closing, &s->rw->link);
-	s->rw = NULL;
-	s->source = NULL;
+	s->users--;
 	s->view = NULL;
 	s->state = SLOT_CLOSED;
-	return o;
+	(void)pthread_cond_broadcast(&m->moved);
+	return rc;
 }
 
 /* unpark_locked - remove the source from a parked slot. */
 static struct source *unpark_locked(struct mirror *m, struct slot *s)
 {
-	struct source *source = s->source;
-
 	slots_take_out(m->parked, &m->n_parked, s);
-	s->source = NULL;
-	return source;
+	return steal(&s->source);
 }
 
 static void slot_free(struct slot *s)
@@ -133,33 +127,38 @@ static void slot_free(struct slot *s)
 
 /* slots_tidy_locked - release what a slot does not need any more: its open dataset if it is stale,
  * its parked source if the kernel does not reference it any more, and in both cases the slot
- * itself. */
-static struct opened slots_tidy_locked(struct mirror *m, struct slot *s)
+ * itself. Unlocks while it closes. Returns the error of a commit, which is logged if e is NULL. */
+static int slots_tidy_locked(struct mirror *m, struct slot *s, struct err *e)
 {
-	struct opened o = {0};
+	struct source *source;
+	int rc = 0;
 
 	if (s->users)
-		return o;
-	if (s->stale && s->state == SLOT_OPEN)
-		o = detach_locked(m, s);
-	else if (is_parked(s) && (s->stale || !s->known))
-		o.source = unpark_locked(m, s);
-	if (s->stale && !s->known) {
+		return 0;
+	if (s->stale && s->state == SLOT_OPEN) {
+		rc = slots_shut(m, s, false, e);
+	} else if (s->source && (s->stale || !s->known)) {
+		source = unpark_locked(m, s);
+		s->users++;
+		(void)pthread_mutex_unlock(&m->lock);
+		source_close(source);
+		(void)pthread_mutex_lock(&m->lock);
+		s->users--;
+		(void)pthread_cond_broadcast(&m->moved);
+	}
+	if (s->stale && !s->known && !s->users) {
 		m->slots[s->number] = NULL;
 		slot_free(s);
 	}
-	return o;
+	return rc;
 }
 
-/* unlock_tidy - tidy a slot (NULL: none), unlock, and close released datasets. */
+/* unlock_tidy - tidy a slot (NULL: none), and unlock. */
 static void unlock_tidy(struct mirror *m, struct slot *s)
 {
-	struct opened o = {0};
-
 	if (s)
-		o = slots_tidy_locked(m, s);
+		(void)slots_tidy_locked(m, s, NULL);
 	(void)pthread_mutex_unlock(&m->lock);
-	slots_close_opened(m, &o);
 }
 
 static void mark_stale_locked(struct mirror *m, struct slot *s)
@@ -176,7 +175,7 @@ static void mark_stale_locked(struct mirror *m, struct slot *s)
 /* reclaim_locked - free a slot that is neither used nor referenced by the kernel. */
 static bool reclaim_locked(struct mirror *m, struct slot *s)
 {
-	if (s->known || s->users || s->source || s->state == SLOT_OPENING)
+	if (s->known || s->users || s->source || s->state == SLOT_OPEN)
 		return false;
 	mark_stale_locked(m, s);
 	m->slots[s->number] = NULL;
@@ -259,15 +258,15 @@ static int slot_new_locked(struct mirror *m, enum name_kind kind, const char *pa
 int slot_of(struct mirror *m, enum name_kind kind, const char *path, const char *name,
 	    const struct stat *st, uint32_t *ret, struct err *e)
 {
-	struct opened old = {0};
-	struct slot *s;
+	struct slot *s, *old = NULL;
 	int rc = 0;
 
 	(void)pthread_mutex_lock(&m->lock);
 	s = slot_of_path(m, kind, path, name);
 	if (s && !slot_same(s, st)) {
 		mark_stale_locked(m, s);
-		old = slots_tidy_locked(m, s);
+		s->users++; /* the new slot does not reclaim it */
+		old = s;
 		s = NULL;
 	}
 	if (!s)
@@ -276,8 +275,9 @@ int slot_of(struct mirror *m, enum name_kind kind, const char *path, const char 
 		s->known++;
 		*ret = s->number;
 	}
-	(void)pthread_mutex_unlock(&m->lock);
-	slots_close_opened(m, &old);
+	if (old)
+		old->users--;
+	unlock_tidy(m, old);
 	return rc;
 }
 
@@ -298,68 +298,37 @@ static struct slot *slots_oldest(struct slot *const *list, size_t n)
 	struct slot *found = NULL;
 
 	for (size_t i = 0; i < n; i++)
-		if (list[i]->state != SLOT_OPENING && !list[i]->users &&
-		    (!found || list[i]->used < found->used))
+		if (!list[i]->users && (!found || list[i]->used < found->used))
 			found = list[i];
 	return found;
 }
 
-/* retire_locked - close a dataset; for a store that the kernel references, only its view. */
-static struct opened retire_locked(struct mirror *m, struct slot *s)
-{
-	struct opened o = detach_locked(m, s);
-	struct slot *parked;
-
-	if (!S_ISDIR(s->st.st_mode) || !s->known || o.closing)
-		return o;
-	s->source = o.source;
-	o.source = NULL;
-	if (m->n_parked == m->max_parked) {
-		parked = slots_oldest(m->parked, m->n_parked);
-		if (!parked) { /* every parked slot is in use: nothing to evict */
-			mark_stale_locked(m, s);
-			o.source = s->source;
-			s->source = NULL;
-			return o;
-		}
-		mark_stale_locked(m, parked);
-		o.source = slots_tidy_locked(m, parked).source;
-	}
-	m->parked[m->n_parked++] = s;
-	return o;
-}
-
-/* slots_retire - the same, and close the result. Unlocks meanwhile; a source that was parked is not
- * available until the view that reads it, with threads of its own, is closed. */
+/* slots_retire - close a dataset; for a store that the kernel references, only its view. Unlocks
+ * meanwhile; a source that was parked is not available until the view that reads it, with threads
+ * of its own, is closed. */
 static void slots_retire(struct mirror *m, struct slot *s)
 {
-	bool was_rw = s->rw;
-	struct opened o = retire_locked(m, s);
-	bool parked = is_parked(s) || was_rw;
+	const bool rw = s->view->write, keep = S_ISDIR(s->st.st_mode) && s->known;
+	const bool park = keep && !rw && grow_array(&m->parked, &m->cap_parked, m->n_parked + 1,
+						    sizeof(*m->parked)) == 0;
 
-	if (parked) {
-		s->users++;
-		s->state = SLOT_OPENING;
-	}
-	(void)pthread_mutex_unlock(&m->lock);
-	slots_close_opened(m, &o);
-	(void)pthread_mutex_lock(&m->lock);
-	if (!parked)
-		return;
-	s->users--;
-	s->state = SLOT_CLOSED;
-	if (was_rw) /* its ids change when it is opened again */
+	(void)slots_shut(m, s, park, NULL);
+	/* the ids of a writable view change when it is opened again */
+	if (rw || keep != park)
 		mark_stale_locked(m, s);
-	(void)pthread_cond_broadcast(&m->moved);
-	unlock_tidy(m, s);
-	(void)pthread_mutex_lock(&m->lock);
+	(void)slots_tidy_locked(m, s, NULL);
+	s = m->n_parked > m->max_parked ? slots_oldest(m->parked, m->n_parked) : NULL;
+	if (!s)
+		return;
+	mark_stale_locked(m, s);
+	(void)slots_tidy_locked(m, s, NULL);
 }
 
 /* slots_all_held - true if every open dataset has open files. */
 static bool slots_all_held(const struct mirror *m)
 {
 	for (size_t i = 0; i < m->n_open; i++)
-		if (m->open[i]->state == SLOT_OPENING || m->open[i]->handles == 0)
+		if (m->open[i]->state != SLOT_OPEN || m->open[i]->handles == 0)
 			return false;
 	return true;
 }
@@ -395,29 +364,6 @@ static void slots_remember_locked(struct slot *s, const struct err *e)
 	s->failed_ms = clock_ms();
 }
 
-/* not_open_locked - end a failed attempt. again: it was open before, and whether it has changed
- * since is unknown. */
-static int not_open_locked(struct mirror *m, struct slot *s, int rc, bool again,
-			   const struct err *why, struct err *e)
-{
-	(void)detach_locked(m, s);
-	if (rc == -ESTALE || again) {
-		mark_stale_locked(m, s);
-		return slot_stale(s->path, e);
-	}
-	slots_remember_locked(s, why);
-	return rc;
-}
-
-/* list_closing - list it as detach_locked does. */
-static void list_closing(struct mirror *m, const struct opened *o)
-{
-	LOCK_SCOPE(&m->lock);
-
-	if (o->closing)
-		list_add(&m->closing, &o->closing->link);
-}
-
 /* is_accident - true for a transient error. EAGAIN: another program has the file open for
  * writing. */
 static bool is_accident(int code)
@@ -439,8 +385,8 @@ static void note_short_locked(struct mirror *m, bool is_short)
  * users. */
 static int slots_open_locked(struct mirror *m, struct slot *s, struct err *e)
 {
-	struct opened o = {.source = is_parked(s) ? unpark_locked(m, s) : NULL};
-	bool again = o.source != NULL;
+	struct source *parked = s->source ? unpark_locked(m, s) : NULL;
+	const bool again = parked; /* whether it has changed since is unknown after an error */
 	struct err why = ERR_INIT;
 	struct cancel *waits;
 	int rc;
@@ -452,26 +398,24 @@ static int slots_open_locked(struct mirror *m, struct slot *s, struct err *e)
 	/* waiting requests share the result: the end of the program of one of them is no reason
 	 * for an error */
 	waits = cancel_swap(NULL);
-	rc = open_dataset(m, s, &o, &why);
+	rc = open_dataset(m, s, parked, &s->view, &why);
 	(void)cancel_swap(waits);
-	if (rc) {
-		list_closing(m, &o);
-		slots_close_opened(m, &o);
-	}
 	(void)pthread_mutex_lock(&m->lock);
 	note_short_locked(m, is_accident(rc));
-	if (rc) {
-		rc = not_open_locked(m, s, rc, again, &why, e);
-	} else {
-		s->source = o.source;
-		s->view = o.view;
-		s->rw = o.closing;
-		s->written |= o.closing != NULL;
+	if (!rc) {
+		s->written |= s->view->write != NULL;
 		s->polled_ms = clock_ms();
 		s->state = SLOT_OPEN;
+		(void)pthread_cond_broadcast(&m->moved);
+		return 0;
 	}
-	(void)pthread_cond_broadcast(&m->moved);
-	return rc;
+	(void)slots_shut(m, s, false, NULL);
+	if (rc != -ESTALE && !again) {
+		slots_remember_locked(s, &why);
+		return rc;
+	}
+	mark_stale_locked(m, s);
+	return slot_stale(s->path, e);
 }
 
 /* is_due_locked - true if a FAILED slot should be tried again. */
@@ -528,6 +472,7 @@ static int slots_await_locked(struct mirror *m, struct slot *s, struct err *e)
 		case SLOT_OPEN:
 			return 0;
 		case SLOT_OPENING:
+		case SLOT_CLOSING:
 			(void)pthread_cond_wait(&m->moved, &m->lock);
 			break;
 		case SLOT_FAILED:
@@ -584,7 +529,7 @@ int slot_get(struct mirror *m, uint32_t number, struct slot **ret, struct err *e
 	}
 	(void)pthread_mutex_unlock(&m->lock);
 	/* a failure to poll is no evidence of a change */
-	if (poll_it && s->source && source_poll(s->source, NULL) == -ESTALE)
+	if (poll_it && s->view->source && source_poll(s->view->source, NULL) == -ESTALE)
 		rc = make_stale(m, s, e);
 	if (rc)
 		slot_put(m, s, 0);
@@ -604,9 +549,9 @@ void slot_put(struct mirror *m, struct slot *s, uint64_t known)
 
 int slot_map_error(struct mirror *m, struct slot *s, int rc, struct err *e)
 {
-	if (s->rw)
+	if (s->view->write)
 		return rc; /* the view validates its ids itself */
-	if (rc == -ESTALE || source_check(s->source, NULL) == -ESTALE)
+	if (rc == -ESTALE || source_check(s->view->source, NULL) == -ESTALE)
 		return make_stale(m, s, e);
 	/* the line in the log names the file */
 	if (e && (e->code == -EOPNOTSUPP || e->code == -EIO || e->code == -EBADMSG ||
@@ -617,23 +562,31 @@ int slot_map_error(struct mirror *m, struct slot *s, int rc, struct err *e)
 
 int slot_check(struct mirror *m, struct slot *s, struct err *e)
 {
-	int rc = s->rw ? 0 : source_check(s->source, e);
+	int rc = s->view->write ? 0 : source_check(s->view->source, e);
 
 	return rc == -ESTALE ? make_stale(m, s, e) : rc;
 }
 
-int slot_lookup(struct mirror *m, uint32_t number, enum name_kind *ret_kind, char **ret_path,
-		struct stat *ret_st, struct err *e)
+int slot_end(struct mirror *m, struct slot *s, int rc, struct view_attr *a, uint64_t known,
+	     struct err *e)
+{
+	if (rc || (a && a->unknown))
+		rc = slot_map_error(m, s, rc, e);
+	if (!rc && a)
+		mirror_show(m, s, a);
+	slot_put(m, s, rc ? 0 : known);
+	return rc;
+}
+
+int slot_lookup(struct mirror *m, uint32_t number, struct slot_at *ret, struct err *e)
 {
 	LOCK_SCOPE(&m->lock);
 	const struct slot *s = slot_by_number(m, number);
 
 	if (!s || s->stale)
 		return err_set(e, -ESTALE, "no dataset has the number %u", number);
-	*ret_kind = s->kind;
-	*ret_st = s->st;
-	*ret_path = strdup(s->path);
-	return *ret_path ? 0 : err_nomem(e);
+	*ret = (struct slot_at){.kind = s->kind, .st = s->st, .path = strdup(s->path)};
+	return ret->path ? 0 : err_nomem(e);
 }
 
 int slot_revalidate(struct mirror *m, uint32_t number, const struct stat *st, struct err *e)
@@ -717,7 +670,8 @@ static struct slot *written_below_locked(const struct mirror *m, const char *pat
 	for (size_t i = 0; i < m->n_open; i++) {
 		struct slot *s = m->open[i];
 
-		if ((s->rw || s->state == SLOT_OPENING) && !s->stale && is_below(s->path, path))
+		if ((s->state != SLOT_OPEN || s->view->write) && !s->stale &&
+		    is_below(s->path, path))
 			return s;
 	}
 	return NULL;
@@ -726,7 +680,7 @@ static struct slot *written_below_locked(const struct mirror *m, const char *pat
 int slots_flush_below(struct mirror *m, const char *path, struct err *e)
 {
 	const int64_t until = clock_ms() + PATIENCE_MS;
-	struct opened o;
+	struct err unused = ERR_INIT; /* not logged if the caller has no use for it */
 	struct slot *s;
 	int rc = 0;
 
@@ -741,10 +695,7 @@ int slots_flush_below(struct mirror *m, const char *path, struct err *e)
 			(void)pthread_cond_wait(&m->moved, &m->lock);
 		} else {
 			mark_stale_locked(m, s);
-			o = slots_tidy_locked(m, s);
-			(void)pthread_mutex_unlock(&m->lock);
-			rc = close_written(m, &o, e);
-			(void)pthread_mutex_lock(&m->lock);
+			rc = slots_tidy_locked(m, s, e ? e : &unused);
 		}
 	}
 	(void)pthread_mutex_unlock(&m->lock);
@@ -760,7 +711,7 @@ static struct slot *next_written_locked(struct mirror *m, const char *path, uint
 	for (size_t i = 0; i < m->n_open; i++) {
 		struct slot *s = m->open[i];
 
-		if (s->state == SLOT_OPEN && s->rw && s->number >= number &&
+		if (s->state == SLOT_OPEN && s->view->write && s->number >= number &&
 		    (!next || s->number < next->number) && is_below(s->path, path))
 			next = s;
 	}
@@ -769,11 +720,12 @@ static struct slot *next_written_locked(struct mirror *m, const char *path, uint
 	return next;
 }
 
-/* is_closing_locked - true if a dataset at path or below it is being closed. */
-static bool is_closing_locked(struct mirror *m, const char *path)
+bool slots_closing(const struct mirror *m, const char *path, bool below)
 {
-	for (struct list_link *l = m->closing.next; l != &m->closing; l = l->next)
-		if (is_below(CONTAINER_OF(l, struct closing, link)->path, path))
+	for (size_t i = 0; i < m->n_open; i++)
+		if (m->open[i]->state == SLOT_CLOSING &&
+		    (below ? is_below(m->open[i]->path, path)
+			   : strcmp(m->open[i]->path, path) == 0))
 			return true;
 	return false;
 }
@@ -799,7 +751,7 @@ int slots_sync(struct mirror *m, const char *path, struct err *e)
 		slot_put(m, s, 0);
 		(void)pthread_mutex_lock(&m->lock);
 	}
-	while (is_closing_locked(m, path))
+	while (slots_closing(m, path, true))
 		(void)pthread_cond_wait(&m->moved, &m->lock);
 	(void)pthread_mutex_unlock(&m->lock);
 	return rc;
@@ -812,7 +764,7 @@ int slots_finish(struct mirror *m, struct err *e)
 
 	for (size_t i = 0; i < m->n_open; i++) {
 		struct slot *s = m->open[i];
-		int r = s->rw ? s->view->write->finish(s->view, true, &one) : 0;
+		int r = s->view->write ? s->view->write->finish(s->view, true, &one) : 0;
 
 		if (r < 0 && rc < 0)
 			log_error("%s", e ? e->msg : "");
@@ -827,13 +779,15 @@ void slots_free(struct mirror *m)
 {
 	for (size_t i = 0; i < m->n_slots; i++) {
 		struct slot *s = m->slots[i];
-		struct opened o;
+		struct err e = ERR_INIT;
 
 		if (!s)
 			continue;
-		o = (struct opened){.source = s->source, .view = s->view, .closing = s->rw};
-		list_closing(m, &o);
-		slots_close_opened(m, &o);
+		if (s->view)
+			s->source = s->view->source;
+		if (slot_close_view(m, s->view, false, &e) < 0)
+			log_error("%s", e.msg);
+		source_close(s->source);
 		slot_free(s);
 	}
 	map_free(&m->slots_by_path);

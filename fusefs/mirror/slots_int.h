@@ -6,30 +6,18 @@
 
 #include "fusefs/mirror/mirror_int.h"
 
-/* closing - a writable dataset during its last commit, while it holds its lock. Allocated when the
- * dataset is opened, so that closing needs no memory. */
-struct closing {
-	struct list_link link; /* m->closing; lock: the mirror */
-	char path[];           /* of the dataset, below the base */
-};
-
-/* closing_locked - true if the dataset at a path is being closed. */
-bool closing_locked(struct mirror *m, const char *path);
-
-/* opened - the parts of an open dataset; both NULL: none. */
-struct opened {
-	struct source *source;
-	struct view *view;
-	struct closing *closing; /* owned; not NULL: the view is writable; there is no source */
-	bool last; /* it is never opened again: as for view_write_ops.finish */
-};
+/* slots_closing - true if a dataset at a path is being closed, and may still hold its lock; below:
+ * one at the path or below it. With the lock. */
+bool slots_closing(const struct mirror *m, const char *path, bool below);
 
 /* slot_same - true if st may belong to the dataset of a slot. */
 bool slot_same(const struct slot *s, const struct stat *st);
 /* slot_stale - the error of a dataset that changed: -ESTALE. */
 int slot_stale(const char *path, struct err *e);
-/* open_dataset - call it without the mirror's lock; uses constants of the slot. o->source: NULL, or
- * a parked one. On failure o has the parts to close. */
-int open_dataset(struct mirror *m, const struct slot *s, struct opened *o, struct err *e);
+/* open_dataset - call it without the mirror's lock; uses constants of the slot. parked: NULL, or
+ * its source, which is taken. Returns 0 with *ret new; on failure *ret is NULL, or a writable view
+ * that is to be closed. */
+int open_dataset(struct mirror *m, const struct slot *s, struct source *parked,
+		 struct view **ret, struct err *e);
 
 #endif

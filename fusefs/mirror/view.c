@@ -85,10 +85,10 @@ void mirror_show(const struct mirror *m, const struct slot *s, struct view_attr 
 	a->inner = !m->base.write && !a->unknown && a->id != VIEW_ROOT &&
 		   name_is_tree(s->kind) && S_ISREG(s->st.st_mode);
 	a->id = id_of(s->number, a->id);
-	if (s->rw)
+	if (s->view->write)
 		show_written(s, a);
 	else
-		mirror_view_take_over(&s->source->ds.st, a);
+		mirror_view_take_over(&s->view->source->ds.st, a);
 }
 
 /* mirror_view_tree_attr - the directory of a Zarr store view, which need not be open. */
@@ -110,14 +110,10 @@ static int mirror_view_file_attr(struct mirror *m, uint32_t number, const struct
 	int rc = slot_get(m, number, &s, e);
 
 	if (!rc) {
-		rc = s->rw ? s->view->ops->lookup(s->view, VIEW_ROOT, s->name, strlen(s->name),
-						  ret, e)
-			   : s->view->ops->getattr(s->view, IMAGE_ID, ret, e);
-		if (!rc)
-			mirror_show(m, s, ret);
-		else
-			rc = slot_map_error(m, s, rc, e);
-		slot_put(m, s, 0);
+		rc = s->view->write ? s->view->ops->lookup(s->view, VIEW_ROOT, s->name,
+							   strlen(s->name), ret, e)
+				    : s->view->ops->getattr(s->view, IMAGE_ID, ret, e);
+		rc = slot_end(m, s, rc, ret, 0, e);
 	}
 	if (!rc || rc == -ESTALE || rc == -ENOENT)
 		return rc;
@@ -265,42 +261,30 @@ static int mirror_lookup(struct view *v, uint64_t dir, const char *name, size_t 
 	if (rc)
 		return rc;
 	rc = s->view->ops->lookup(s->view, inner_of(dir), name, len, ret, e);
-	if (rc || ret->unknown)
-		rc = slot_map_error(m, s, rc, e);
-	if (!rc)
-		mirror_show(m, s, ret);
-	slot_put(m, s, !rc);
-	return rc;
+	return slot_end(m, s, rc, ret, 1, e);
 }
 
 /* counterpart_getattr - attributes of the directory or file that shows a dataset. */
-static int counterpart_getattr(struct mirror *m, uint64_t id, struct view_attr *ret,
-			       struct err *e)
+static int counterpart_getattr(struct mirror *m, uint32_t number, const struct slot_at *at,
+			       struct view_attr *ret, struct err *e)
 {
-	auto_free char *path = NULL;
-	enum name_kind kind;
-	struct stat was, st;
-	int rc = slot_lookup(m, number_of(id), &kind, &path, &was, e);
+	struct stat st;
+	int rc = real_stat(m, at->path, &st, e);
 
-	if (rc)
-		return rc;
-	rc = real_stat(m, path, &st, e);
 	if (rc == 0 || rc == -ENOENT)
-		rc = slot_revalidate(m, number_of(id), rc ? NULL : &st, e);
+		rc = slot_revalidate(m, number, rc ? NULL : &st, e);
 	if (rc)
 		return rc;
-	if (!name_is_tree(kind))
-		return mirror_view_file_attr(m, number_of(id), &st, ret, e);
-	mirror_view_tree_attr(m, number_of(id), kind, &st, ret);
+	if (!name_is_tree(at->kind))
+		return mirror_view_file_attr(m, number, &st, ret, e);
+	mirror_view_tree_attr(m, number, at->kind, &st, ret);
 	return 0;
 }
 
 static int mirror_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct err *e)
 {
 	struct mirror *m = mirror_of(v);
-	enum name_kind kind;
-	char *path;
-	struct stat st;
+	auto_slot_at at = {0};
 	struct slot *s;
 	int rc;
 
@@ -308,22 +292,16 @@ static int mirror_getattr(struct view *v, uint64_t id, struct view_attr *ret, st
 		rc = real_getattr(m, id, ret, e);
 		return rc == -ESTALE && walk_gone_id(m, id, false, ret, NULL) ? 0 : rc;
 	}
-	rc = slot_lookup(m, number_of(id), &kind, &path, &st, e);
+	rc = slot_lookup(m, number_of(id), &at, e);
 	if (rc)
 		return rc;
-	free(path);
-	if (inner_of(id) == (name_is_tree(kind) ? VIEW_ROOT : IMAGE_ID))
-		return counterpart_getattr(m, id, ret, e);
+	if (inner_of(id) == (name_is_tree(at.kind) ? VIEW_ROOT : IMAGE_ID))
+		return counterpart_getattr(m, number_of(id), &at, ret, e);
 	rc = slot_get(m, number_of(id), &s, e);
 	if (rc)
 		return rc;
 	rc = s->view->ops->getattr(s->view, inner_of(id), ret, e);
-	if (rc || ret->unknown)
-		rc = slot_map_error(m, s, rc, e);
-	if (!rc)
-		mirror_show(m, s, ret);
-	slot_put(m, s, 0);
-	return rc;
+	return slot_end(m, s, rc, ret, 0, e);
 }
 
 /* Listing. */
@@ -476,20 +454,18 @@ static int mirror_xattr(struct view *v, uint64_t id, const char *name, struct bu
 			struct err *e)
 {
 	struct mirror *m = mirror_of(v);
-	auto_free char *path = NULL;
+	auto_slot_at at = {0};
 	bool may_have = inner_of(id) != VIEW_ROOT;
-	enum name_kind kind;
-	struct stat st;
 	struct slot *s;
 	int rc = 0;
 
 	if (!number_of(id))
 		return real_xattr(m, id, name, out, e);
 	if (may_have)
-		rc = slot_lookup(m, number_of(id), &kind, &path, &st, e);
+		rc = slot_lookup(m, number_of(id), &at, e);
 	if (rc)
 		return rc;
-	if (!may_have || (!name_is_tree(kind) && !provenance_of(name)))
+	if (!may_have || (!name_is_tree(at.kind) && !provenance_of(name)))
 		return name ? err_set(e, -ENODATA, "no attribute '%s'", name) : 0;
 	rc = slot_get(m, number_of(id), &s, e);
 	if (rc)
@@ -508,7 +484,7 @@ static void mirror_forget(struct view *v, uint64_t id, uint64_t count)
 	struct slot *s = number_of(id) ? slot_if_open(m, number_of(id)) : NULL;
 
 	if (s) {
-		if (s->rw && s->view->ops->forget)
+		if (s->view->write && s->view->ops->forget)
 			s->view->ops->forget(s->view, inner_of(id), count);
 		slot_put(m, s, 0);
 	}
@@ -533,10 +509,9 @@ static uint64_t mirror_parent(struct view *v, uint64_t dir)
 {
 	struct mirror *m = mirror_of(v);
 	uint32_t number = number_of(dir);
+	auto_slot_at at = {0};
 	auto_where w = {0};
 	uint64_t id;
-	enum name_kind kind;
-	struct stat st;
 	struct slot *s;
 
 	if (dir == VIEW_ROOT)
@@ -548,10 +523,9 @@ static uint64_t mirror_parent(struct view *v, uint64_t dir)
 		slot_put(m, s, 0);
 		return id;
 	}
-	return (number ? slot_lookup(m, number, &kind, &w.path, &st, NULL)
-		       : real_where(m, dir, &w, NULL)) == 0
-		       ? mirror_view_holder(m, w.path)
-		       : VIEW_ROOT;
+	if ((number ? slot_lookup(m, number, &at, NULL) : real_where(m, dir, &w, NULL)) < 0)
+		return VIEW_ROOT;
+	return mirror_view_holder(m, number ? at.path : w.path);
 }
 
 static void mirror_close(struct view *v)
@@ -657,9 +631,8 @@ static int mirror_init(struct mirror *m, struct err *e)
 	m->cap_open = cfg->limits.open_datasets;
 	m->open = alloc_array(m->cap_open, sizeof(struct slot *));
 	m->max_parked = u64_min((uint64_t)PARKED_TIMES * cfg->limits.open_datasets, PARKED_MAX);
-	m->parked = alloc_array(m->max_parked, sizeof(struct slot *));
 	m->slots = alloc_array(1, sizeof(struct slot *)); /* number 0 is never a dataset */
-	if (!m->open || !m->parked || !m->slots)
+	if (!m->open || !m->slots)
 		return err_nomem(e);
 	m->n_slots = m->cap_slots = 1;
 	if (cfg->mountpoint && find_mountpoint(m, cfg->mountpoint, e) < 0)
@@ -677,7 +650,6 @@ int mirror_open(const struct app *setup, struct view **ret, struct err *e)
 	*m = (struct mirror){
 		.base = {.ops = &mirror_ops, .follows = true}, .setup = setup, .fd = -1};
 	list_init(&m->handles);
-	list_init(&m->closing);
 	(void)pthread_mutex_init(&m->lock, NULL);
 	cancel_cond_init(&m->moved);
 	rc = mirror_init(m, e);
