@@ -3,6 +3,7 @@
  * file. It is checked alone, in a store that contains only the groups above it: the rest of its
  * array or group may be written later. */
 #include "fusefs/write/chunk_set.h"
+#include "fusefs/write/writable_int.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -407,10 +408,12 @@ static int check_document(struct document_check *c, struct err *e)
 	return rc;
 }
 
-int commit_tree_check(const struct app *setup, int dir_fd, const struct tree_change *change,
-		      struct err *e)
+int commit_tree_check(void *arg, const struct tree_change *change, struct err *e)
 {
-	struct document_check c = {.setup = setup, .change = change, .dir_fd = dir_fd};
+	const struct rw *rw = arg;
+	const struct cfg *cfg = rw->setup->cfg;
+	struct document_check c = {
+		.setup = rw->setup, .change = change, .dir_fd = rw->state.dir_fd};
 	int rc;
 
 	c.few = (struct few){.base.ops = &doc_store_ops,
@@ -418,11 +421,11 @@ int commit_tree_check(const struct app *setup, int dir_fd, const struct tree_cha
 			     .name = store_key_name(change->key)};
 	if (!looked_at(&c.few))
 		return 0;
-	rc = commit_form(setup->cfg, dir_fd, &c.zarr, e);
+	rc = commit_form(cfg, c.dir_fd, &c.zarr, e);
 	if (rc < 0)
 		return rc;
-	buf_init(&c.few.doc, setup->cfg->limits.meta_size);
-	buf_init(&c.few.array, setup->cfg->limits.meta_size);
+	buf_init(&c.few.doc, cfg->limits.meta_size);
+	buf_init(&c.few.array, cfg->limits.meta_size);
 	rc = check_document(&c, e);
 	buf_release(&c.few.array);
 	buf_release(&c.few.doc);
@@ -511,11 +514,11 @@ static bool check_document_passes(const struct snapshot *g, const char *dir, boo
 	return passes;
 }
 
-unsigned commit_tree_recoded(const struct app *setup, const struct snapshot *now,
-			     const char *dir, const char *doc, const uint8_t *was, size_t n_was,
+unsigned commit_tree_recoded(void *arg, const struct snapshot *now, const char *dir,
+			     const char *doc, const uint8_t *was, size_t n_was,
 			     const uint8_t *is, size_t n_is)
 {
-	struct document_check c = {.setup = setup};
+	struct document_check c = {.setup = ((const struct rw *)arg)->setup};
 	struct source *a, *b;
 	unsigned ret = 0;
 

@@ -4,6 +4,7 @@
  * Both states are read as HDF5 files. The data of unmodified variables is a hole at the same
  * position in both files: such a chunk is never read. */
 #include "fusefs/write/chunk_set.h"
+#include "fusefs/write/writable_int.h"
 
 #include <errno.h>
 #include <string.h>
@@ -321,9 +322,13 @@ static int end_begun(const char *path, bool remote, int dir_fd, int rc,
 	return 0;
 }
 
-int commit_file(const struct app *setup, const char *path, struct store *remote, int dir_fd,
-		const struct file_rw_change *c, struct err *e)
+int commit_file(void *arg, const struct file_rw_change *c, struct err *e)
 {
+	const struct rw *rw = arg;
+	const struct app *setup = rw->setup;
+	const char *path = rw->state.shown;
+	struct store *remote = rw->remote;
+	const int dir_fd = rw->state.dir_fd;
 	struct commit_file_file f = {.setup = setup, .c = c};
 	/* of an earlier commit: this one fails then */
 	bool older = !remote && zarr_sink_pending(path, dir_fd, NULL) != 0;

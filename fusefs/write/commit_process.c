@@ -263,10 +263,11 @@ static int commit_process_attempt(const struct app *setup, struct commit_process
 	return one_process(c, generation, e);
 }
 
-int rw_commit_tree(const struct app *setup, struct rw_state *state, const struct snapshot *was,
-		   uint64_t generation, bool all, void (*quiesce)(void *view), void *view,
-		   struct buf *left, struct err *e)
+int rw_commit_tree(void *arg, const struct snapshot *was, uint64_t generation, bool all,
+		   void (*quiesce)(void *view), void *view, struct buf *left, struct err *e)
 {
+	struct rw *rw = arg;
+	struct rw_state *state = &rw->state;
 	struct commit_process_committing c = {.state = state,
 					      .was = was,
 					      .all = all,
@@ -277,7 +278,7 @@ int rw_commit_tree(const struct app *setup, struct rw_state *state, const struct
 
 	if (rc < 0)
 		return rc;
-	rc = commit_process_attempt(setup, &c, generation, e);
+	rc = commit_process_attempt(rw->setup, &c, generation, e);
 	if (rc < 0 && !c.let_go)
 		rw_state_unchanged(state);
 	/* recovery may change it when it is next opened: then it is no base for pending writes */

@@ -19,17 +19,6 @@
 #include "hdf5view/hdf5view.h"
 #include "mountcfg/address/address.h"
 
-/* rw - data of a writable view. It uses the view's own operations, except close. */
-struct rw {
-	const struct app *setup;
-	struct view_request want;
-	char name[NAME_BYTES]; /* of the virtual file */
-	struct rw_state state;
-	struct store *remote; /* remote: the Zarr store; owned, NULL */
-	struct view_ops ops;  /* the view's, with rw_close */
-	const struct view_ops *inner;
-};
-
 static void rw_free(struct rw *rw)
 {
 	store_close(rw->remote);
@@ -150,46 +139,13 @@ static int open_snapshot(void *arg, struct view **ret, struct err *e)
 		       : setup->view_open(source, setup->cfg, &rw->want, ret, e);
 }
 
-/* ---- commits ---- */
-
-static int tree_check(void *arg, const struct tree_change *c, struct err *e)
-{
-	const struct rw *rw = arg;
-
-	return commit_tree_check(rw->setup, rw->state.dir_fd, c, e);
-}
-
-static int tree_commit(void *arg, const struct snapshot *was, uint64_t generation, bool all,
-		       void (*quiesce)(void *view), void *view, struct buf *left, struct err *e)
-{
-	struct rw *rw = arg;
-
-	return rw_commit_tree(rw->setup, &rw->state, was, generation, all, quiesce, view, left,
-			      e);
-}
-
-static int file_commit(void *arg, const struct file_rw_change *c, struct err *e)
-{
-	const struct rw *rw = arg;
-
-	return commit_file(rw->setup, rw->state.shown, rw->remote, rw->state.dir_fd, c, e);
-}
-
+/* file_end - file_rw_options.end: apply what a commit left to be done. */
 static int file_end(void *arg, struct err *e)
 {
 	const struct rw *rw = arg;
 
 	return rw->remote ? zarr_store_recover(rw->remote, rw->state.dir_fd, e)
 			  : zarr_sink_recover(rw->state.path, rw->state.dir_fd, e);
-}
-
-static unsigned tree_recoded(void *arg, const struct snapshot *now, const char *dir,
-			     const char *doc, const uint8_t *was, size_t n_was,
-			     const uint8_t *is, size_t n_is)
-{
-	const struct rw *rw = arg;
-
-	return commit_tree_recoded(rw->setup, now, dir, doc, was, n_was, is, n_is);
 }
 
 /* ---- opening ---- */
@@ -207,9 +163,9 @@ static int writable_open_tree(struct rw *rw, struct snapshots *g, struct view **
 		.id_limit = rw->want.id_limit,
 		.name = rw->want.root,
 		.st = {.st_mode = S_IFDIR | 0644},
-		.check = tree_check,
-		.commit = tree_commit,
-		.recoded = tree_recoded,
+		.check = commit_tree_check,
+		.commit = rw_commit_tree,
+		.recoded = commit_tree_recoded,
 		.arg = rw,
 	};
 	struct stage *stage;
@@ -236,7 +192,7 @@ static int writable_open_file(struct rw *rw, struct snapshots *g, struct view **
 		.dir = rw->state.dir,
 		.name = rw->name,
 		.id_limit = rw->want.id_limit,
-		.commit = file_commit,
+		.commit = commit_file,
 		.end = file_end,
 		.arg = rw,
 	};

@@ -74,23 +74,4 @@ int commit_tree(const struct app *setup, const char *path, const struct source_m
 int commit_tree_view(const struct app *setup, struct source *s, const struct view_request *want,
 		     int dir_fd, struct view **ret, struct err *e) NZ_MUST_USE;
 
-/* commit_tree_check - tree_rw_options.check: check whether a metadata file that was written can be
- * part of a netCDF-4 file. It calls no library, and reads that metadata file only. If the dataset
- * is empty and the user chose nothing, the first metadata file decides the Zarr format, and the
- * first array the separator; both are recorded in the state directory dir_fd. */
-int commit_tree_check(const struct app *setup, int dir_fd, const struct tree_change *change,
-		      struct err *e) NZ_MUST_USE;
-
-/* commit_tree_recoded - tree_rw_options.recoded. */
-unsigned commit_tree_recoded(const struct app *setup, const struct snapshot *now,
-			     const char *dir, const char *doc, const uint8_t *was, size_t n_was,
-			     const uint8_t *is, size_t n_is);
-
-/* ---- commit_file.c: commits a virtual file to a Zarr store ---- */
-
-/* commit_file - file_rw_options.commit for the store at path. far: the remote Zarr store, with path
- * as its name; NULL: a local one. Runs in the server. */
-int commit_file(const struct app *setup, const char *path, struct store *remote, int dir_fd,
-		const struct file_rw_change *c, struct err *e) NZ_MUST_USE;
-
 #endif

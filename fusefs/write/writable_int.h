@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* writable_int.h - shared by writable.c, state_dir*.c, commit_process.c and recover*.c only. */
+/* writable_int.h - private to this room: the state directory, and the operations of a writable
+ * view. */
 #ifndef FUSEFS_WRITE_WRITABLE_INT_H
 #define FUSEFS_WRITE_WRITABLE_INT_H
 
@@ -23,6 +24,17 @@ struct rw_state {
 };
 
 #define RW_STATE_INIT {.dir_fd = -1, .lock_fd = -1}
+
+/* rw - data of a writable view. It uses the view's own operations, except close. */
+struct rw {
+	const struct app *setup;
+	struct view_request want;
+	char name[NAME_BYTES]; /* of the virtual file */
+	struct rw_state state;
+	struct store *remote; /* remote: the Zarr store; owned, NULL */
+	struct view_ops ops;  /* the view's, with a close that frees this */
+	const struct view_ops *inner;
+};
 
 /* rw_state_open - open the state of the dataset at path. make: create it if it does not exist.
  * Returns 0 with *ret filled (rw_state_close); -ENOENT: no such dataset, or without make no state;
@@ -56,12 +68,29 @@ int rw_state_remote(const struct cfg *cfg, const char *address, bool make, char 
 		    struct err *e) NZ_MUST_USE;
 /* ---- commit_process.c: a process that commits a generation of a stage to an HDF5 file ---- */
 
-/* rw_commit_tree - tree_rw_options.commit of a state's dataset. */
-int rw_commit_tree(const struct app *setup, struct rw_state *state, const struct snapshot *was,
-		   uint64_t generation, bool all, void (*quiesce)(void *view), void *view,
-		   struct buf *left, struct err *e) NZ_MUST_USE;
+/* rw_commit_tree - tree_rw_options.commit; arg: a struct rw. */
+int rw_commit_tree(void *arg, const struct snapshot *was, uint64_t generation, bool all,
+		   void (*quiesce)(void *view), void *view, struct buf *left,
+		   struct err *e) NZ_MUST_USE;
 /* rw_left - check that bytes are strings, each with its NUL. -EBADMSG. */
 int rw_left(const struct buf *left, struct err *e) NZ_MUST_USE;
+
+/* ---- check_document.c ---- */
+
+/* commit_tree_check - tree_rw_options.check; arg: a struct rw: check whether a metadata file that
+ * was written can be part of a netCDF-4 file. It calls no library, and reads that metadata file
+ * only. If the dataset is empty and the user chose nothing, the first metadata file decides the
+ * Zarr format, and the first array the separator; both are recorded in the state directory. */
+int commit_tree_check(void *arg, const struct tree_change *change, struct err *e) NZ_MUST_USE;
+/* commit_tree_recoded - tree_rw_options.recoded; arg: a struct rw. */
+unsigned commit_tree_recoded(void *arg, const struct snapshot *now, const char *dir,
+			     const char *doc, const uint8_t *was, size_t n_was,
+			     const uint8_t *is, size_t n_is);
+
+/* ---- commit_file.c: commits a virtual file to a Zarr store ---- */
+
+/* commit_file - file_rw_options.commit; arg: a struct rw. Runs in the server. */
+int commit_file(void *arg, const struct file_rw_change *c, struct err *e) NZ_MUST_USE;
 
 /* ---- recover.c ---- */
 
