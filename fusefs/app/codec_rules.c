@@ -98,12 +98,9 @@ uint32_t fs_rules_count(const char *vars, const struct dataset *ds)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < ds->n_arrays; i++) {
-		buf_clear(&path);
-		ds_array_path(ds, i, &path);
-		buf_putc(&path, '\0');
-		n += buf_ok(&path) &&
-		     codec_vars_match(vars, strlen(vars), (const char *)path.data) !=
-			     CODEC_VARS_NONE;
+		const char *text = ds_array_path_text(ds, i, &path);
+
+		n += text && codec_vars_match(vars, strlen(vars), text) != CODEC_VARS_NONE;
 	}
 	return n;
 }

@@ -150,7 +150,7 @@ static int http_file_piece(struct epoch *ep, uint64_t id, uint64_t off, uint8_t 
 	struct span s = {0};
 	size_t n = 0;
 	bool stored;
-	int rc = ep->view->ops->read(ep->view, id, off, len, out, &s, e);
+	int rc = ep->view->ops->read(ep->view, id, 0, off, len, out, &s, e);
 
 	if (rc < 0)
 		return rc;

@@ -229,32 +229,98 @@ static int w_create(struct view *v, uint64_t dir, const char *name, int flags, m
 
 /* ---- reading and writing ---- */
 
-static int w_read(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t len,
-		  uint8_t *room, struct span *ret, struct err *e)
+/* read_real - read a real file that is open for writing. */
+static int read_real(int fd, uint64_t off, size_t len, uint8_t *room, struct span *ret,
+		     struct err *e)
 {
-	struct mirror *m = mirror_of(v);
-	struct mirror_handle *h = handle_of(fh);
-	bool held = false;
-	struct slot *s;
 	size_t got = 0;
-	int rc;
+	int rc = real_read_up_to(fd, room, len, off, &got);
+
+	if (rc < 0)
+		return err_sys(e, -rc, "read");
+	*ret = (struct span){.mem = got ? room : NULL, .fd = -1, .len = got};
+	return 0;
+}
+
+/* held_bytes - a view's bytes that a reader holds: the dataset stays open. */
+struct held_bytes {
+	struct mirror *m;
+	struct slot *slot;
+	struct span inner;
+};
+
+static void held_bytes_done(void *arg)
+{
+	struct held_bytes *h = arg;
+
+	span_done(&h->inner);
+	slot_put(h->m, h->slot, 0);
+	free(h);
+}
+
+/* hold - pass bytes in a view's memory on with the slot; the reader owns both on success. */
+static int hold(struct mirror *m, struct slot *s, const struct span *in, struct span *ret,
+		struct err *e)
+{
+	struct held_bytes *h = alloc_array(1, sizeof(*h));
 
 	if (!h)
-		return m->base.ops->read(v, id, off, len, room, ret, e);
-	if (!h->slot) {
-		rc = real_read_up_to(h->fd, room, len, off, &got);
-		if (rc < 0)
-			return err_sys(e, -rc, "read");
-		*ret = (struct span){.mem = got ? room : NULL, .fd = -1, .len = got};
-		return 0;
+		return err_nomem(e);
+	*h = (struct held_bytes){.m = m, .slot = s, .inner = *in};
+	*ret = *in;
+	ret->done = held_bytes_done;
+	ret->arg = h;
+	return 0;
+}
+
+/* read_slot - read, through a handle or without one (fh 0). This use of the slot ends, or passes to
+ * the answer with bytes in the view's memory. */
+static int read_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t fh, uint64_t off,
+		     size_t len, uint8_t *room, struct span *ret, struct err *e)
+{
+	struct span in = {0};
+	int rc = s->view->ops->read(s->view, id, fh, off, len, room, &in, e);
+
+	if (rc)
+		return slot_end(m, s, rc, NULL, 0, e);
+	if (in.mem && in.mem != room) {
+		rc = hold(m, s, &in, ret, e);
+		if (!rc)
+			return 0;
+	} else {
+		if (!in.mem && in.len) {
+			rc = in.len > len ? err_set(e, -EIO,
+						    "read of %zu bytes was answered with %zu",
+						    len, in.len)
+					  : io_pread(in.fd, room, in.len, in.off, e);
+			/* checked after the read */
+			rc = rc ? slot_map_error(m, s, rc, e) : slot_check(m, s, e);
+		}
+		*ret = (struct span){
+			.mem = in.len ? room : NULL, .fd = -1, .len = in.len, .zeros = in.zeros};
 	}
-	s = slot_if_open(m, number_of(id)); /* the open handle guarantees that */
-	if (!s)
-		return err_set(e, -ESTALE, "the file is no longer open");
-	rc = mirror_read_slot(m, s, inner_of(id), h->fh, off, len, room, ret, &held, e);
-	if (!held)
-		slot_put(m, s, 0);
+	span_done(&in);
+	slot_put(m, s, 0);
 	return rc;
+}
+
+int mirror_read(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t len,
+		uint8_t *room, struct span *ret, struct err *e)
+{
+	struct mirror *m = mirror_of(v);
+	const struct mirror_handle *h = handle_of(fh);
+	struct slot *s;
+	int rc = 0;
+
+	if (!number_of(id))
+		return h ? read_real(h->fd, off, len, room, ret, e)
+			 : real_read(m, id, off, len, room, ret, e);
+	s = h ? slot_if_open(m, number_of(id)) : NULL; /* the open handle guarantees that */
+	if (h && !s)
+		rc = err_set(e, -ESTALE, "the file is no longer open");
+	else if (!h)
+		rc = slot_get(m, number_of(id), &s, e);
+	return rc ? rc : read_slot(m, s, inner_of(id), h ? h->fh : 0, off, len, room, ret, e);
 }
 
 static int w_write(struct view *v NZ_UNUSED, uint64_t id, uint64_t fh, uint64_t off,
@@ -392,7 +458,6 @@ static int w_finish(struct view *v, bool last NZ_UNUSED, struct err *e)
 const struct view_write_ops mirror_write_ops = {
 	.open = w_open,
 	.create = w_create,
-	.read = w_read,
 	.write = w_write,
 	.flush = w_flush,
 	.fsync = w_fsync,

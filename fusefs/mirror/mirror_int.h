@@ -7,6 +7,13 @@
  * closed for lack of room keeps its slot; if it is unchanged when it is opened again, its ids stay
  * valid.
  *
+ * Slots, epochs (fusefs/ops/epoch.h) and snapshots (translate/stage/snapshot.h) all hold the view
+ * of a dataset in one state, and are three for a reason. A request takes its epoch without a lock,
+ * and the next epoch is opened after the last request of the one before. A slot is closed and
+ * opened again, with the same ids, so that few of many datasets are open; its requests share the
+ * lock of the tables. Snapshots of one dataset are open next to each other, as long as readers hold
+ * them.
+ *
  * One lock protects all tables. It is held for look-ups in memory only, never during access to a
  * file or a view. */
 #ifndef FUSEFS_MIRROR_MIRROR_INT_H
@@ -280,10 +287,9 @@ void write_handles_free(struct mirror *m);
 
 /* mirror_show - convert an attribute of a dataset's view to the mirror's. */
 void mirror_show(const struct mirror *m, const struct slot *s, struct view_attr *a);
-/* mirror_read_slot - read, through a handle or without one (fh 0). The slot is in use; *ret_held:
- * the answer holds that use now. */
-int mirror_read_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t fh, uint64_t off,
-		     size_t len, uint8_t *room, struct span *ret, bool *ret_held, struct err *e);
+/* mirror_read - view_ops.read. */
+int mirror_read(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t len,
+		uint8_t *room, struct span *ret, struct err *e);
 
 /* real_opened - count one open file more: fd, which is duplicated; -1: a file that cannot be
  * opened. reads: real_read uses it; writes: it has write access. real_closed - one less. */

@@ -73,7 +73,7 @@ static int slot_close_view(const struct mirror *m, struct view *v, bool last, st
 	int rc = v && v->write && !m->finished ? v->write->finish(v, last, e) : 0;
 
 	if (v)
-		v->ops->close(v);
+		view_close_only(v);
 	return rc;
 }
 

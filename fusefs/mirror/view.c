@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "base/os/io.h"
 #include "base/os/cancel.h"
 #include "fusefs/mirror/mirror_int.h"
 #include "translate/chunkio/provenance.h"
@@ -350,92 +349,6 @@ static int mirror_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_
 	if (rc)
 		rc = slot_map_error(m, r.slot, rc, e);
 	slot_put(m, r.slot, r.known);
-	return rc;
-}
-
-/* Reading. */
-
-/* mirror_view_held - a view's bytes that a reader holds: the dataset stays open. */
-struct mirror_view_held {
-	struct mirror *m;
-	struct slot *slot;
-	struct span inner;
-};
-
-static void mirror_view_let_go(void *arg)
-{
-	struct mirror_view_held *h = arg;
-
-	span_done(&h->inner);
-	slot_put(h->m, h->slot, 0);
-	free(h);
-}
-
-/* hold - pass bytes in a view's memory on with the slot; the reader owns both on success. */
-static int hold(struct mirror *m, struct slot *s, const struct span *in, struct span *ret,
-		struct err *e)
-{
-	struct mirror_view_held *h = alloc_array(1, sizeof(*h));
-
-	if (!h)
-		return err_nomem(e);
-	*h = (struct mirror_view_held){.m = m, .slot = s, .inner = *in};
-	*ret = *in;
-	ret->done = mirror_view_let_go;
-	ret->arg = h;
-	return 0;
-}
-
-int mirror_read_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t fh, uint64_t off,
-		     size_t len, uint8_t *room, struct span *ret, bool *ret_held, struct err *e)
-{
-	struct span in = {0};
-	int rc = fh ? s->view->write->read(s->view, id, fh, off, len, room, &in, e)
-		    : s->view->ops->read(s->view, id, off, len, room, &in, e);
-
-	if (rc)
-		return slot_map_error(m, s, rc, e);
-	if (in.mem && in.mem != room) {
-		rc = hold(m, s, &in, ret, e);
-		*ret_held = !rc;
-	} else {
-		if (!in.mem && in.len) {
-			rc = in.len > len ? err_set(e, -EIO,
-						    "read of %zu bytes was answered "
-						    "with %zu",
-						    len, in.len)
-					  : io_pread(in.fd, room, in.len, in.off, e);
-			if (!rc)
-				rc = slot_check(m, s, e); /* checked after the read */
-			else
-				rc = slot_map_error(m, s, rc, e);
-		}
-		*ret = (struct span){.mem = in.len ? room : NULL,
-				     .fd = -1,
-				     .len = in.len,
-				     .zeros = in.zeros};
-	}
-	if (!*ret_held)
-		span_done(&in);
-	return rc;
-}
-
-static int mirror_read(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
-		       struct span *ret, struct err *e)
-{
-	struct mirror *m = mirror_of(v);
-	bool is_held = false;
-	struct slot *s;
-	int rc;
-
-	if (!number_of(id))
-		return real_read(m, id, off, len, room, ret, e);
-	rc = slot_get(m, number_of(id), &s, e);
-	if (rc)
-		return rc;
-	rc = mirror_read_slot(m, s, inner_of(id), 0, off, len, room, ret, &is_held, e);
-	if (!is_held)
-		slot_put(m, s, 0);
 	return rc;
 }
 

@@ -487,12 +487,9 @@ static void read_ops_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t 
 		rc = err_set(&c.e, -EINVAL, "read at a negative offset");
 	else if (!room)
 		rc = err_nomem(&c.e);
-	else if (c.view->write)
-		rc = c.view->write->read(c.view, live_id(ino), fi->fh, (uint64_t)off, size,
-					 room, &s, &c.e);
 	else
-		rc = c.view->ops->read(c.view, live_id(ino), (uint64_t)off, size, room, &s,
-				       &c.e);
+		rc = c.view->ops->read(c.view, live_id(ino), c.view->write ? fi->fh : 0,
+				       (uint64_t)off, size, room, &s, &c.e);
 	if (rc == 0) {
 		if (ckd_add(&total, s.len, s.zeros) || total > size)
 			rc = err_set(&c.e, -EIO, "read of %zu bytes was answered with more",

@@ -502,12 +502,11 @@ static bool check_document_passes(const struct snapshot *g, const char *dir, boo
 	bool passes = true;
 
 	for (uint32_t i = 0; i < ds->n_arrays; i++) {
-		if (strcmp(ds->arrays[i].name, name) != 0)
-			continue;
-		buf_clear(&b);
-		ds_array_path(ds, i, &b);
-		buf_putc(&b, '\0');
-		if (buf_ok(&b) && strcmp((const char *)b.data + 1, dir) == 0)
+		const char *path = strcmp(ds->arrays[i].name, name) == 0
+					   ? ds_array_path_text(ds, i, &b)
+					   : NULL;
+
+		if (path && strcmp(path + 1, dir) == 0)
 			passes = g->view->ops->plan(g->view, i)->kind != PLAN_ENCODE &&
 				 !sharded;
 	}

@@ -72,15 +72,10 @@ static int commit_file_ready(void *arg, uint32_t array, uint64_t linear, struct 
 static uint32_t real_array(struct commit_file_file *f, const struct dataset *ds, uint32_t array)
 {
 	auto_buf b = buf_of((size_t)1 << 20);
-	uint32_t ret = DS_NONE;
+	const char *path = ds_array_path_text(ds, array, &b);
 
-	ds_array_path(ds, array, &b);
-	buf_putc(&b, '\0');
-	if (buf_ok(&b))
-		ret = nc_view_array(f->c->view, (const char *)b.data);
-	else
-		f->failed = true;
-	return ret;
+	f->failed |= !path;
+	return path ? nc_view_array(f->c->view, path) : DS_NONE;
 }
 
 /* commit_file_alike - true if an array of the file and one of the store have equal chunk grids and

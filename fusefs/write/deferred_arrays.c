@@ -35,14 +35,12 @@ int commit_deferred(const struct dataset *was, const struct dataset *now,
 			continue;
 		if (!old.v)
 			rc = commit_paths_of(&old, was);
-		buf_clear(&b);
-		ds_array_path(now, i, &b);
-		buf_putc(&b, '\0');
-		if (rc < 0 || !buf_ok(&b)) {
+		path = ds_array_path_text(now, i, &b);
+		if (rc < 0 || !path) {
 			rc = -ENOMEM;
 			break;
 		}
-		path = (const char *)b.data + 1;
+		path++;
 		x = commit_paths_find(&old, path, strlen(path));
 		if (*path && (!x || x->array == DS_NONE))
 			rc = commit_paths_add(ret, path, i);

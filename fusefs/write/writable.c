@@ -19,21 +19,13 @@
 #include "hdf5view/hdf5view.h"
 #include "mountcfg/address/address.h"
 
-static void rw_free(struct rw *rw)
+static void rw_free(void *arg)
 {
+	struct rw *rw = arg;
+
 	store_close(rw->remote);
 	rw_state_close(&rw->state);
 	free(rw);
-}
-
-/* rw_close - close the view, then everything that it borrowed. */
-static void rw_close(struct view *v)
-{
-	struct rw *rw = CONTAINER_OF((uintptr_t)v->ops, struct rw, ops); /* ours: not const */
-
-	v->ops = rw->inner;
-	v->ops->close(v);
-	rw_free(rw);
 }
 
 /* ---- writable datasets ---- */
@@ -284,10 +276,8 @@ int fs_rw_open(const struct app *setup, const char *path, const struct view_requ
 		rw_free(rw);
 		return rc;
 	}
-	rw->inner = (*ret)->ops;
-	rw->ops = *rw->inner;
-	rw->ops.close = rw_close;
-	(*ret)->ops = &rw->ops;
+	(*ret)->closed = rw_free;
+	(*ret)->owner = rw;
 	return 0;
 }
 

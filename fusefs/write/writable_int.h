@@ -25,15 +25,13 @@ struct rw_state {
 
 #define RW_STATE_INIT {.dir_fd = -1, .lock_fd = -1}
 
-/* rw - data of a writable view. It uses the view's own operations, except close. */
+/* rw - data of a writable view, which owns it. */
 struct rw {
 	const struct app *setup;
 	struct view_request want;
 	char name[NAME_BYTES]; /* of the virtual file */
 	struct rw_state state;
 	struct store *remote; /* remote: the Zarr store; owned, NULL */
-	struct view_ops ops;  /* the view's, with a close that frees this */
-	const struct view_ops *inner;
 };
 
 /* rw_state_open - open the state of the dataset at path. make: create it if it does not exist.

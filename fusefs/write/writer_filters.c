@@ -242,26 +242,11 @@ static int writer_filters_by_path(const void *a, const void *b)
 
 /* ---- a view with these filters ---- */
 
-/* chained - rules of one view, and its operations with a close that frees them. */
-struct chained {
-	struct fs_rules rules;
-	struct view_ops ops;
-	const struct view_ops *inner;
-};
-
-static void chained_free(struct chained *c)
+/* writer_filters_free - the rules of a view end with it. */
+static void writer_filters_free(void *arg)
 {
-	fs_rules_release(&c->rules);
-	free(c);
-}
-
-static void chained_close(struct view *v)
-{
-	struct chained *c = CONTAINER_OF((uintptr_t)v->ops, struct chained, ops);
-
-	v->ops = c->inner;
-	v->ops->close(v);
-	chained_free(c);
+	fs_rules_release(arg);
+	free(arg);
 }
 
 /* escaped - a path as a pattern that matches only it; in the arena. */
@@ -278,14 +263,14 @@ static const char *escaped(struct arena *a, const char *path)
 	return out;
 }
 
-static int add_layout(struct chained *c, const char *path, const char *form,
+static int add_layout(struct fs_rules *own, const char *path, const char *form,
 		      struct plan_layout *ret)
 {
-	uint64_t *shard = arena_alloc(&c->rules.arena, DS_RANK_MAX, sizeof(*shard));
+	uint64_t *shard = arena_alloc(&own->arena, DS_RANK_MAX, sizeof(*shard));
 	const char *at = strchr(form, ' ');
 
 	*ret = (struct plan_layout){
-		.path = arena_strdup(&c->rules.arena, path),
+		.path = arena_strdup(&own->arena, path),
 		.nested = form[0] == '/',
 		.lead = form[0] && form[1] == 'c',
 		.shard = shard,
@@ -300,12 +285,12 @@ static int add_layout(struct chained *c, const char *path, const char *form,
 }
 
 /* add_rules - append to the existing rules; the later of two for one path applies. */
-static int add_rules(struct chained *c, const struct fs_rules *first, char *text,
+static int add_rules(struct fs_rules *own, const struct fs_rules *first, char *text,
 		     uint32_t lines, struct err *e)
 {
 	uint32_t n = first ? first->filters.n : 0;
-	struct codec_rule *v = arena_alloc(&c->rules.arena, (size_t)n + lines, sizeof(*v));
-	struct plan_layout *layouts = arena_alloc(&c->rules.arena, lines, sizeof(*layouts));
+	struct codec_rule *v = arena_alloc(&own->arena, (size_t)n + lines, sizeof(*v));
+	struct plan_layout *layouts = arena_alloc(&own->arena, lines, sizeof(*layouts));
 	uint32_t n_layouts = 0;
 	char *path, *chain;
 
@@ -317,7 +302,7 @@ static int add_rules(struct chained *c, const struct fs_rules *first, char *text
 		struct codec_rule *r = &v[n];
 
 		if (path[0] == LAYOUT) {
-			int rc = add_layout(c, path + 1, chain, &layouts[n_layouts]);
+			int rc = add_layout(own, path + 1, chain, &layouts[n_layouts]);
 
 			if (rc == -ENOMEM)
 				return err_nomem(e);
@@ -325,7 +310,7 @@ static int add_rules(struct chained *c, const struct fs_rules *first, char *text
 		}
 		if (path[0] != '/')
 			continue;
-		*r = (struct codec_rule){.vars = escaped(&c->rules.arena, path)};
+		*r = (struct codec_rule){.vars = escaped(&own->arena, path)};
 		if (!r->vars)
 			return err_nomem(e);
 		r->none = strcmp(chain, "none") == 0;
@@ -334,14 +319,14 @@ static int add_rules(struct chained *c, const struct fs_rules *first, char *text
 			if (strcmp(v[i].vars, r->vars) == 0)
 				v[i].vars = "/"; /* matches no variable */
 		if (chain[0] == '\0' ||
-		    (!r->none && codec_spec_parse(&c->rules.arena, chain, strlen(chain),
+		    (!r->none && codec_spec_parse(&own->arena, chain, strlen(chain),
 						  &r->chain, NULL) < 0))
 			continue;
 		n++;
 	}
-	c->rules.filters = (struct codec_rules){n, v};
+	own->filters = (struct codec_rules){n, v};
 	qsort(layouts, n_layouts, sizeof(*layouts), writer_filters_by_path);
-	c->rules.layouts = (struct plan_layouts){n_layouts, layouts};
+	own->layouts = (struct plan_layouts){n_layouts, layouts};
 	return 0;
 }
 
@@ -349,7 +334,7 @@ int commit_tree_view(const struct app *setup, struct source *s, const struct vie
 		     int dir_fd, struct view **ret, struct err *e)
 {
 	struct view_request with = *want;
-	struct chained *c;
+	struct fs_rules *own;
 	struct cfg cfg = *setup->cfg;
 	auto_buf text = buf_of(FILE_MAX + 1);
 	uint32_t lines = 0;
@@ -361,26 +346,24 @@ int commit_tree_view(const struct app *setup, struct source *s, const struct vie
 	buf_putc(&text, '\0');
 	if (rc == 0 && (lines == 0 || !buf_ok(&text)))
 		return setup->view_open(s, &cfg, want, ret, e);
-	c = rc == 0 ? alloc_array(1, sizeof(*c)) : NULL;
-	if (!c) {
+	own = rc == 0 ? alloc_array(1, sizeof(*own)) : NULL;
+	if (!own) {
 		source_close(s);
 		return rc ? rc : err_nomem(e);
 	}
-	arena_init(&c->rules.arena, RULES_BYTES);
+	arena_init(&own->arena, RULES_BYTES);
 	if (want->rules)
-		c->rules.quants = want->rules->quants;
-	rc = add_rules(c, want->rules, (char *)text.data, lines, e);
-	with.rules = &c->rules;
+		own->quants = want->rules->quants;
+	rc = add_rules(own, want->rules, (char *)text.data, lines, e);
+	with.rules = own;
 	if (rc < 0)
 		source_close(s);
 	rc = rc ? rc : setup->view_open(s, &cfg, &with, ret, e);
 	if (rc < 0) {
-		chained_free(c);
+		writer_filters_free(own);
 		return rc;
 	}
-	c->inner = (*ret)->ops;
-	c->ops = *c->inner;
-	c->ops.close = chained_close;
-	(*ret)->ops = &c->ops;
+	(*ret)->closed = writer_filters_free;
+	(*ret)->owner = own;
 	return 0;
 }

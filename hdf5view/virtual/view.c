@@ -130,8 +130,8 @@ static bool view_ready(struct one_file *f)
 	return atomic_load(&nc(&f->base)->layout) != NULL;
 }
 
-static int view_read(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
-		     struct span *ret, struct err *e)
+static int view_read(struct view *v, uint64_t id, uint64_t fh NZ_UNUSED, uint64_t off,
+		     size_t len, uint8_t *room, struct span *ret, struct err *e)
 {
 	const struct nc_layout *l;
 	int rc = one_file_is(id, e);

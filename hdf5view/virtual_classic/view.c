@@ -25,8 +25,8 @@ static void view_size(struct one_file *f, struct view_attr *ret, struct err *e N
 	ret->size = cdf_view_of(&f->base)->file.at.size;
 }
 
-static int view_read(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
-		     struct span *ret, struct err *e)
+static int view_read(struct view *v, uint64_t id, uint64_t fh NZ_UNUSED, uint64_t off,
+		     size_t len, uint8_t *room, struct span *ret, struct err *e)
 {
 	const struct cdf_file *f = &cdf_view_of(v)->file;
 	size_t n;

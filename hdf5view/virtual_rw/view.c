@@ -177,8 +177,8 @@ static int virtual_rw_view_read_file(struct rw_file *f, uint64_t off, size_t len
 	(void)pthread_rwlock_rdlock(&f->copy.map);
 	snapshot = f->copy.fd < 0 && f->snapshot;
 	if (snapshot)
-		rc = f->snapshot->view->ops->read(f->snapshot->view, ONE_FILE_ID, off, len, room,
-						  ret, e);
+		rc = f->snapshot->view->ops->read(f->snapshot->view, ONE_FILE_ID, 0, off, len,
+						  room, ret, e);
 	(void)pthread_rwlock_unlock(&f->copy.map);
 	if (snapshot)
 		return rc;
@@ -190,8 +190,8 @@ static int virtual_rw_view_read_file(struct rw_file *f, uint64_t off, size_t len
 	return rc;
 }
 
-static int write_read(struct view *view, uint64_t id, uint64_t fh, uint64_t off, size_t len,
-		      uint8_t *room, struct span *ret, struct err *e)
+static int virtual_rw_view_view_read(struct view *view, uint64_t id, uint64_t fh, uint64_t off,
+				     size_t len, uint8_t *room, struct span *ret, struct err *e)
 {
 	struct nc_rw *v = nc_rw(view);
 	struct rw_handle *h = rw_handle(fh);
@@ -207,12 +207,6 @@ static int write_read(struct view *view, uint64_t id, uint64_t fh, uint64_t off,
 	rc = virtual_rw_view_read_file(f, off, len, room, ret, e);
 	rw_file_put(v, f); /* the kernel reads open files only: this is not the last reference */
 	return rc;
-}
-
-static int virtual_rw_view_view_read(struct view *view, uint64_t id, uint64_t off, size_t len,
-				     uint8_t *room, struct span *ret, struct err *e)
-{
-	return write_read(view, id, 0, off, len, room, ret, e);
 }
 
 static uint64_t virtual_rw_view_view_parent(struct view *view, uint64_t dir)
@@ -288,7 +282,6 @@ static const struct view_ops rw_view_ops = {
 static const struct view_write_ops rw_write_ops = {
 	.open = rw_op_open,
 	.create = rw_op_create,
-	.read = write_read,
 	.write = rw_op_write,
 	.flush = rw_op_flush,
 	.fsync = rw_op_fsync,

@@ -618,8 +618,8 @@ static int chunk_read(struct zarr_view *z, const struct zr_node *n, uint64_t off
 		       : chunkio_read(z->io, n->ord, n->index, off, len, room, ret, e);
 }
 
-static int zarr_read(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
-		     struct span *ret, struct err *e)
+static int zarr_read(struct view *v, uint64_t id, uint64_t fh NZ_UNUSED, uint64_t off,
+		     size_t len, uint8_t *room, struct span *ret, struct err *e)
 {
 	struct zarr_view *z = zarr(v);
 	struct zr_node n;
@@ -779,7 +779,7 @@ int zr_view_file(struct view *v, const struct zr_node *n, struct buf *out, struc
 	if (!room)
 		return err_nomem(e);
 	for (size_t at = 0; at < size; at += got) {
-		rc = zarr_read(v, id, at, (size_t)size - at, room + at, &s, e);
+		rc = zarr_read(v, id, 0, at, (size_t)size - at, room + at, &s, e);
 		rc = rc ? rc : span_fetch(&s, room + at, (size_t)size - at, &got, e);
 		if (!rc && got == 0)
 			rc = err_set(e, -EIO, "the file ends at %zu, before offset %" PRIu64,

@@ -82,7 +82,7 @@ static void read_file(const char *path, uint64_t id, uint64_t size)
 		struct span s = {0};
 		size_t n;
 
-		rc = w.v->ops->read(w.v, id, at, PIECE, room, &s, &e);
+		rc = w.v->ops->read(w.v, id, 0, at, PIECE, room, &s, &e);
 		if (rc < 0)
 			break;
 		n = s.len + s.zeros;
@@ -142,7 +142,7 @@ static void visit(uint64_t dir, const char *path, const struct node *x)
 	if (rc == 0 && a.unknown && faults_now()) {
 		struct span s = {0};
 
-		rc = w.v->ops->read(w.v, a.id, 0, PIECE, room, &s, &e);
+		rc = w.v->ops->read(w.v, a.id, 0, 0, PIECE, room, &s, &e);
 		if (rc == 0)
 			span_done(&s);
 		answer(rc == 0 ? -EIO : rc, 0, &e, "%s", below);

@@ -93,7 +93,7 @@ static inline bool look_read(struct look_walk *w, const struct view_attr *attr, 
 		struct span s = {0};
 		struct err e = ERR_INIT;
 		size_t n;
-		int rc = w->v->ops->read(w->v, attr->id, at, piece, room, &s, &e);
+		int rc = w->v->ops->read(w->v, attr->id, 0, at, piece, room, &s, &e);
 
 		look_require(rc <= 0 && rc > -4096 && rc != -ENOENT && rc != -EINVAL);
 		if (rc < 0) {
@@ -131,7 +131,7 @@ static inline void look_file(struct look_walk *w, const struct view_attr *attr)
 		struct err e = ERR_INIT;
 		uint8_t byte;
 
-		if (w->v->ops->read(w->v, attr->id, attr->size, 1, &byte, &s, &e) == 0) {
+		if (w->v->ops->read(w->v, attr->id, 0, attr->size, 1, &byte, &s, &e) == 0) {
 			look_require(s.len + s.zeros == 0);
 			span_done(&s);
 		}

@@ -82,10 +82,6 @@ struct view_write_ops {
 	/* create - a new file, or with O_EXCL unset one that is there: opened. */
 	int (*create)(struct view *v, uint64_t dir, const char *name, int flags, mode_t mode,
 		      struct view_attr *ret_attr, struct view_handle *ret, struct err *e);
-	/* read - as view_ops.read, through a handle: it sees data that were written through the
-	 * handle. */
-	int (*read)(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t len,
-		    uint8_t *room, struct span *ret, struct err *e);
 	/* write - all of it, or an error. */
 	int (*write)(struct view *v, uint64_t id, uint64_t fh, uint64_t off, const uint8_t *data,
 		     size_t len, struct err *e);
@@ -144,9 +140,11 @@ struct view_ops {
 
 	/* read - up to len bytes of file id at off; fewer only at its end. *ret is written on
 	 * success and must be finished with span_done.
+	 * fh: of a writable view: a handle of open or create, which sees what was written through
+	 * it; otherwise 0.
 	 * room: len bytes of the caller's, which the view may fill and hand back as ret->mem. */
-	int (*read)(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
-		    struct span *ret, struct err *e);
+	int (*read)(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t len,
+		    uint8_t *room, struct span *ret, struct err *e);
 
 	/* open - a program opens a file to read it: -EACCES if this process may not. Other errors
 	 * are those of read. release - the program has closed it, and no read is running. Files
@@ -185,6 +183,9 @@ struct view {
 	uint32_t n_notes;
 	const char *format;      /* what its one file is, for people: "CDF-5"; borrowed until close;
 				  * NULL: the view's name says it */
+	void (*closed)(void *owner); /* NULL, or called by view_close: what the view borrowed from
+				      * its owner ends with it */
+	void *owner;
 	bool follows;            /* the view follows changes of its dataset by itself: it is never
 				  * opened again, and stale ids give -ESTALE */
 };
@@ -192,13 +193,24 @@ struct view {
 /* view_open_fn - open a dataset in its present state: *ret is new, for view_close. */
 typedef int view_open_fn(void *arg, struct view **ret, struct err *e);
 
+/* view_close_only - close a view, and leave its source open. */
+static inline void view_close_only(struct view *v)
+{
+	void (*closed)(void *owner) = v->closed;
+	void *owner = v->owner;
+
+	v->ops->close(v);
+	if (closed)
+		closed(owner);
+}
+
 /* view_close - close a view, then its source. Takes NULL. */
 static inline void view_close(struct view *v)
 {
 	struct source *source = v ? v->source : NULL;
 
 	if (v)
-		v->ops->close(v);
+		view_close_only(v);
 	source_close(source);
 }
 

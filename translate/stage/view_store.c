@@ -186,7 +186,7 @@ int view_read(struct view *v, uint64_t id, const char *name, uint64_t off, uint8
 {
 	for (size_t done = 0, n; done < len; done += n) {
 		struct span sp = {0};
-		int rc = v->ops->read(v, id, off + done, len - done, out + done, &sp, e);
+		int rc = v->ops->read(v, id, 0, off + done, len - done, out + done, &sp, e);
 
 		n = 0;
 		rc = rc ? rc : span_fetch(&sp, out + done, len - done, &n, e);

@@ -155,23 +155,18 @@ static int open_files_read_node(struct tree *t, struct tree_node *n, uint64_t of
 	return rc;
 }
 
-int tree_read_id(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
-		 struct span *ret, struct err *e)
+int tree_read_file(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t len,
+		   uint8_t *room, struct span *ret, struct err *e)
 {
 	struct tree *t = tree_of(v);
 	auto_node *n = NULL;
-	int rc = node_get(t, id, &n, e);
+	int rc;
 
+	if (fh)
+		return open_files_read_node(t, open_files_handle_of(fh)->node, off, len, room,
+					    ret, e);
+	rc = node_get(t, id, &n, e);
 	return rc ? rc : open_files_read_node(t, n, off, len, room, ret, e);
-}
-
-static int open_files_op_read(struct view *v, uint64_t id, uint64_t fh, uint64_t off,
-			      size_t len, uint8_t *room, struct span *ret, struct err *e)
-{
-	if (!fh)
-		return tree_read_id(v, id, off, len, room, ret, e);
-	return open_files_read_node(tree_of(v), open_files_handle_of(fh)->node, off, len, room,
-				    ret, e);
 }
 
 /* ---- writing ---- */
@@ -475,7 +470,6 @@ static int op_finish(struct view *v, bool last, struct err *e)
 const struct view_write_ops tree_write_ops = {
 	.open = tree_open,
 	.create = tree_create,
-	.read = open_files_op_read,
 	.write = open_files_op_write,
 	.flush = open_files_op_flush,
 	.fsync = open_files_op_fsync,

@@ -283,8 +283,8 @@ int tree_key(const struct tree_node *dir, const char *name, size_t len,
 extern const struct view_write_ops tree_write_ops;
 
 int tree_open(struct view *v, uint64_t id, int flags, struct view_handle *ret, struct err *e);
-int tree_read_id(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
-		 struct span *ret, struct err *e);
+int tree_read_file(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t len,
+		   uint8_t *room, struct span *ret, struct err *e);
 int tree_create(struct view *v, uint64_t dir, const char *name, int flags, mode_t mode,
 		struct view_attr *ret_attr, struct view_handle *ret, struct err *e);
 int tree_mkdir(struct view *v, uint64_t dir, const char *name, mode_t mode,

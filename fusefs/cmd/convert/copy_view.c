@@ -62,7 +62,7 @@ int convert_read(struct convert *c, uint64_t id, uint64_t off, uint8_t *out, siz
 {
 	struct view *v = c->view;
 	struct span span;
-	int rc = v->ops->read(v, id, off, len, out, &span, e);
+	int rc = v->ops->read(v, id, 0, off, len, out, &span, e);
 
 	rc = rc ? rc : span_fetch(&span, out, len, ret, e);
 	/* bytes of a file that changed are not usable */

@@ -185,8 +185,8 @@ static inline int fake_list(struct view *v, uint64_t dir, uint64_t cookie, bool 
 }
 
 /* fake_read - even offsets from memory, odd ones into room. */
-static inline int fake_read(struct view *v, uint64_t id, uint64_t off, size_t len,
-			    uint8_t *room, struct span *ret, struct err *e)
+static inline int fake_read(struct view *v, uint64_t id, uint64_t fh NZ_UNUSED, uint64_t off,
+			    size_t len, uint8_t *room, struct span *ret, struct err *e)
 {
 	const char *text = fake_content(v);
 	size_t all = strlen(text), n = off < all ? all - (size_t)off : 0;
@@ -371,7 +371,7 @@ static inline const char *read_text(const struct fixture *f, uint64_t id, uint64
 	struct err e = ERR_INIT;
 	struct span s;
 
-	*ret_rc = f->view->ops->read(f->view, id, off, sizeof(room), room, &s, &e);
+	*ret_rc = f->view->ops->read(f->view, id, 0, off, sizeof(room), room, &s, &e);
 	if (*ret_rc)
 		return NULL;
 	if (s.len)

@@ -464,8 +464,8 @@ static int size_attr(struct view *v, uint64_t id, struct view_attr *ret, struct 
 	return 0;
 }
 
-static int one_read(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
-		    struct span *ret, struct err *e)
+static int one_read(struct view *v, uint64_t id, uint64_t fh NZ_UNUSED, uint64_t off,
+		    size_t len, uint8_t *room, struct span *ret, struct err *e)
 {
 	(void)v;
 	(void)id;

@@ -517,7 +517,7 @@ static ssize_t read_some(const struct fixture *f, uint64_t id, char *ret, struct
 {
 	uint8_t room[16];
 	struct span s = {.fd = -1};
-	int rc = f->view->ops->read(f->view, id, 0, sizeof(room), room, &s, e);
+	int rc = f->view->ops->read(f->view, id, 0, 0, sizeof(room), room, &s, e);
 
 	if (rc)
 		return rc;

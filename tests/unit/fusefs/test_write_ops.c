@@ -140,11 +140,27 @@ static void v_close(struct view *v)
 	(void)v;
 }
 
+static int v_read(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t len,
+		  uint8_t *room, struct span *ret, struct err *e)
+{
+	const struct file *f = of(id);
+	size_t n = off < f->size ? f->size - (size_t)off : 0;
+
+	(void)v;
+	(void)e;
+	assert_true(fh >= 100);
+	n = n < len ? n : len;
+	memcpy(room, f->data + off, n);
+	*ret = (struct span){.mem = room, .len = n};
+	return 0;
+}
+
 static const struct view_ops ops = {.name = "fake",
 				    .close = v_close,
 				    .lookup = v_lookup,
 				    .getattr = v_getattr,
 				    .list = v_list,
+				    .read = v_read,
 				    .parent = v_parent};
 
 static int w_open(struct view *v, uint64_t id, int flags, struct view_handle *ret,
@@ -199,21 +215,6 @@ static int w_create(struct view *v, uint64_t dir, const char *name, int flags,
 	attr_of(f, ret_attr);
 	rc = w_open(v, ret_attr->id, flags & ~O_EXCL, ret, e);
 	return rc;
-}
-
-static int w_read(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t len,
-		  uint8_t *room, struct span *ret, struct err *e)
-{
-	const struct file *f = of(id);
-	size_t n = off < f->size ? f->size - (size_t)off : 0;
-
-	(void)v;
-	(void)e;
-	assert_true(fh >= 100);
-	n = n < len ? n : len;
-	memcpy(room, f->data + off, n);
-	*ret = (struct span){.mem = room, .len = n};
-	return 0;
 }
 
 static int w_write(struct view *v, uint64_t id, uint64_t fh, uint64_t off, const uint8_t *data,
@@ -358,7 +359,6 @@ static const struct view_write_ops writes = {
 	.link = w_link,
 	.open = w_open,
 	.create = w_create,
-	.read = w_read,
 	.write = w_write,
 	.flush = w_flush,
 	.fsync = w_fsync,

@@ -318,7 +318,7 @@ static int opened(const struct fs_rules *rules, struct err *e)
 
 	if (rc < 0)
 		return rc;
-	v->ops->close(v);
+	view_close(v);
 	return 0;
 }
 

@@ -224,8 +224,8 @@ static inline int fview_list(struct view *v, uint64_t dir, uint64_t cookie, bool
 
 /* fview_read - even offsets from memory, odd ones into room, and the last byte as a zero when it is
  * one. */
-static inline int fview_read(struct view *v, uint64_t id, uint64_t off, size_t len,
-			     uint8_t *room, struct span *ret, struct err *e)
+static inline int fview_read(struct view *v, uint64_t id, uint64_t fh NZ_UNUSED, uint64_t off,
+			     size_t len, uint8_t *room, struct span *ret, struct err *e)
 {
 	struct fview *f = fview_of(v);
 	const struct fnode *n = &f->v[id - 1];

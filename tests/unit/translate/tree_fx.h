@@ -182,7 +182,7 @@ static inline const char *text(struct fx *f, const char *path)
 	if (!rc && a.is_dir)
 		return "/";
 	if (!rc)
-		rc = f->v->ops->read(f->v, a.id, 0, sizeof(room), room, &s, &e);
+		rc = f->v->ops->read(f->v, a.id, 0, 0, sizeof(room), room, &s, &e);
 	if (rc) {
 		(void)snprintf(t, 300, "%d", rc);
 		return t;

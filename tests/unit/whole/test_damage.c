@@ -120,7 +120,7 @@ static void read_chunk(struct fixture *f, const char *array, unsigned chunk, boo
 	while (rc == 0 && at < attr.size) {
 		struct span s = {0};
 
-		rc = f->v->ops->read(f->v, attr.id, at, attr.size / 2 + 1, NULL, &s, &e);
+		rc = f->v->ops->read(f->v, attr.id, 0, at, attr.size / 2 + 1, NULL, &s, &e);
 		if (rc == 0) {
 			assert_true(s.len + s.zeros > 0 && s.len + s.zeros <= attr.size - at);
 			at += s.len + s.zeros;

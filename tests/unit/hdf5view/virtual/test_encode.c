@@ -62,7 +62,7 @@ static int take(struct opened *o, uint64_t off, size_t n, uint8_t *out, struct e
 	int rc;
 
 	assert_non_null(room);
-	rc = o->v->ops->read(o->v, 2, off, n, room, &s, e);
+	rc = o->v->ops->read(o->v, 2, 0, off, n, room, &s, e);
 	if (rc == 0) {
 		if (s.mem)
 			memcpy(out, s.mem, s.len);

@@ -244,11 +244,11 @@ static void test_view(void **state NZ_UNUSED)
 	assert_int_equal(nc_view_open(&f->base, &o, &v, &e), 0);
 	at = NC_OP_STRINGS;
 	for (wrong = KILL; wrong <= LEAVE; wrong++) {
-		assert_int_equal(v->ops->read(v, VIEW_ROOT + 1, 0, 8, room, &s, &e), -EIO);
+		assert_int_equal(v->ops->read(v, VIEW_ROOT + 1, 0, 0, 8, room, &s, &e), -EIO);
 		assert_non_null(strstr(e.msg, "possibly out of memory"));
 	}
 	wrong = NOTHING;
-	if (v->ops->read(v, VIEW_ROOT + 1, 0, 8, room, &s, &e) < 0)
+	if (v->ops->read(v, VIEW_ROOT + 1, 0, 0, 8, room, &s, &e) < 0)
 		fail_msg("%s", e.msg);
 	assert_memory_equal(s.mem + 1, "HDF", 3);
 	span_done(&s);

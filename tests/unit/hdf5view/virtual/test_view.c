@@ -476,7 +476,7 @@ static void read_view(struct opened *o, uint64_t size)
 
 	assert_non_null(all);
 	for (uint64_t off = 0; off < size; off += s.len + s.zeros) {
-		if (o->v->ops->read(o->v, 2, off, sizeof(room), room, &s, &e) < 0)
+		if (o->v->ops->read(o->v, 2, 0, off, sizeof(room), room, &s, &e) < 0)
 			fail_msg("%s", e.msg);
 		assert_int_equal(s.len + s.zeros, u64_min(sizeof(room), size - off));
 		if (s.mem)
@@ -534,8 +534,8 @@ static void test_ids(void **state)
 	assert_int_equal(o.v->ops->lookup(o.v, 2, "x", 1, &at, NULL), -ENOTDIR);
 	assert_int_equal(o.v->ops->lookup(o.v, 3, "x", 1, &at, NULL), -ESTALE);
 	assert_int_equal(o.v->ops->list(o.v, 2, 0, true, see, NULL, NULL), -ENOTDIR);
-	assert_int_equal(o.v->ops->read(o.v, VIEW_ROOT, 0, 16, room, &s, NULL), -EISDIR);
-	assert_int_equal(o.v->ops->read(o.v, 3, 0, 16, room, &s, NULL), -ESTALE);
+	assert_int_equal(o.v->ops->read(o.v, VIEW_ROOT, 0, 0, 16, room, &s, NULL), -EISDIR);
+	assert_int_equal(o.v->ops->read(o.v, 3, 0, 0, 16, room, &s, NULL), -ESTALE);
 	assert_int_equal(o.v->ops->parent(o.v, VIEW_ROOT), VIEW_ROOT);
 	opened_close(&o);
 }
@@ -560,7 +560,7 @@ static void test_unsure(void **state)
 	assert_non_null(strstr(e.msg, "'store.nc': '/v' chunk 0.1: made up"));
 	looks = o.f.looks;
 	e = (struct err)ERR_INIT;
-	assert_int_equal(o.v->ops->read(o.v, 2, 0, 16, room, &s, &e), -ESTALE);
+	assert_int_equal(o.v->ops->read(o.v, 2, 0, 0, 16, room, &s, &e), -ESTALE);
 	assert_non_null(strstr(e.msg, "'store.nc': '/v' chunk 0.1: made up"));
 	assert_int_equal(o.v->ops->getattr(o.v, 2, &at, NULL), 0);
 	assert_true(at.unknown);
@@ -622,7 +622,7 @@ static void test_given_up(void **state)
 	assert_int_equal(look(&o, "store.nc", &at, &e), 0);
 	assert_true(at.unknown);
 	assert_int_equal(e.code, -EINTR);
-	assert_int_equal(o.v->ops->read(o.v, 2, 0, 16, room, &s, NULL), -EINTR);
+	assert_int_equal(o.v->ops->read(o.v, 2, 0, 0, 16, room, &s, NULL), -EINTR);
 	cancel_end(&cancel);
 	(void)sem_post(&inside[1]);
 	assert_int_equal(pthread_join(thread, &ok), 0);

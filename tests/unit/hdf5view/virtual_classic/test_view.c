@@ -183,7 +183,7 @@ static void same(struct fixture *f, uint64_t off, size_t len)
 
 	assert_non_null(room);
 	room[len] = 0xa5;
-	if (f->v->ops->read(f->v, FILE_ID, off, len, room, &s, &f->e) < 0)
+	if (f->v->ops->read(f->v, FILE_ID, 0, off, len, room, &s, &f->e) < 0)
 		fail_msg("%s", f->e.msg);
 	assert_int_equal(s.len, want);
 	assert_int_equal(room[len], 0xa5);
@@ -277,7 +277,7 @@ static void test_truncated(void **state)
 	assert_int_equal(truncate(f->path, (off_t)f->file.len - 3), 0); /* 2 are padding */
 	opened(f, 8, CDF_FORMAT_AUTO);
 	same(f, 0, f->file.len - 64);
-	assert_true(f->v->ops->read(f->v, FILE_ID, f->file.len - 64, 64, room, &s, &f->e) < 0);
+	assert_true(f->v->ops->read(f->v, FILE_ID, 0, f->file.len - 64, 64, room, &s, &f->e) < 0);
 }
 
 int main(void)

@@ -454,7 +454,7 @@ static bool read_part(struct rwf *f, uint64_t id, uint64_t fh)
 	bool ok;
 
 	if (f->v->ops->getattr(f->v, id, &at, NULL) < 0 || at.size < 100 ||
-	    f->v->write->read(f->v, id, fh, 0, sizeof(room), room, &s, NULL) < 0)
+	    f->v->ops->read(f->v, id, fh, 0, sizeof(room), room, &s, NULL) < 0)
 		return false;
 	ok = s.mem && s.len == sizeof(room) && memcmp(s.mem, "\x89HDF", 4) == 0;
 	span_done(&s);

@@ -319,7 +319,7 @@ static inline void rwf_read(struct rwf *f, uint64_t id, uint64_t fh, uint64_t of
 	while (n > 0) {
 		size_t got;
 
-		if (f->v->write->read(f->v, id, fh, off, n, out, &s, &e) < 0)
+		if (f->v->ops->read(f->v, id, fh, off, n, out, &s, &e) < 0)
 			fail_msg("read at %llu: %s", (unsigned long long)off, e.msg);
 		got = s.len + s.zeros;
 		assert_true(got > 0 && got <= n);

@@ -63,7 +63,7 @@ static size_t content(struct view *v, const char *path, uint8_t out[8192])
 	struct span span;
 	size_t n;
 
-	assert_int_equal(v->ops->read(v, at.id, 0, 8191, room, &span, NULL), 0);
+	assert_int_equal(v->ops->read(v, at.id, 0, 0, 8191, room, &span, NULL), 0);
 	n = span.len + span.zeros;
 	assert_int_equal(n, at.size);
 	if (span.mem)

@@ -41,7 +41,7 @@ static size_t slurp(struct view *v, uint64_t id, uint8_t *out, size_t cap)
 	size_t at = 0, got;
 
 	do {
-		if (v->ops->read(v, id, at, 1000, room, &span, &e))
+		if (v->ops->read(v, id, 0, at, 1000, room, &span, &e))
 			fail_msg("%s", e.msg);
 		got = span.len + span.zeros;
 		assert_true(got <= 1000 && at + got <= cap);
@@ -134,7 +134,7 @@ static size_t walk(struct view *v, uint64_t dir, const char *path)
 			/* shown, so that nobody takes it for absent; reading it is the error */
 			assert_int_equal(v->ops->getattr(v, o.id, &at, &e), 0);
 			assert_true(at.unknown && at.size > 0);
-			assert_int_equal(v->ops->read(v, o.id, 0, 10, room, &none, &e),
+			assert_int_equal(v->ops->read(v, o.id, 0, 0, 10, room, &none, &e),
 					 -EOPNOTSUPP);
 			continue;
 		}
@@ -331,7 +331,7 @@ static void test_v3_names(void **state)
 	assert_int_equal(look(v, "c/c/0/0", "0"), -ENOTDIR);
 	assert_int_equal(v->ops->parent(v, find(v, "f/c").id), find(v, "f").id);
 	assert_int_equal(v->ops->parent(v, find(v, "f/c/2").id), find(v, "f/c").id);
-	assert_int_equal(v->ops->read(v, find(v, "f/c").id, 0, 1, room, &span, &e), -EISDIR);
+	assert_int_equal(v->ops->read(v, find(v, "f/c").id, 0, 0, 1, room, &span, &e), -EISDIR);
 	v->ops->close(v);
 
 	v = open_with(s, (struct zarr_view_options){.format = 3});
@@ -415,7 +415,7 @@ static void test_ids(void **state)
 	assert_int_equal(v->ops->getattr(v, 0, &at, &e), -ESTALE);
 	assert_int_equal(v->ops->getattr(v, VIEW_ID_LIMIT, &at, &e), -ESTALE);
 	assert_int_equal(v->ops->getattr(v, UINT64_MAX, &at, &e), -ESTALE);
-	assert_int_equal(v->ops->read(v, VIEW_ROOT, 0, 1, room, &span, &e), -EISDIR);
+	assert_int_equal(v->ops->read(v, VIEW_ROOT, 0, 0, 1, room, &span, &e), -EISDIR);
 	assert_int_equal(v->ops->list(v, find(v, ".zgroup").id, 0, false, take_one, &o, &e),
 			 -ENOTDIR);
 	o = (struct one){.found = false};
@@ -518,7 +518,7 @@ static void *read_later(void *arg)
 {
 	struct later *l = arg;
 
-	l->rc = l->v->ops->read(l->v, l->id, 0, 1, &l->byte, &l->span, NULL);
+	l->rc = l->v->ops->read(l->v, l->id, 0, 0, 1, &l->byte, &l->span, NULL);
 	return NULL;
 }
 
@@ -544,7 +544,7 @@ static void given_up(struct view *v, uint64_t id, const char *words)
 
 	cancel_begin(&stop);
 	cancel_request(&stop);
-	assert_int_equal(v->ops->read(v, id, 0, 1, room, &span, &e), -EINTR);
+	assert_int_equal(v->ops->read(v, id, 0, 0, 1, room, &span, &e), -EINTR);
 	assert_string_equal(e.msg, words);
 	cancel_end(&stop);
 }
@@ -608,8 +608,8 @@ static void test_large_document(void **state)
 	v = open_with(s, (struct zarr_view_options){.format = 3});
 	file = find(v, "c/zarr.json");
 	assert_true(file.size > sizeof(text));
-	assert_int_equal(v->ops->read(v, file.id, 0, 1000, room, &first, &e), 0);
-	assert_int_equal(v->ops->read(v, file.id, 1000, 1000, room, &second, &e), 0);
+	assert_int_equal(v->ops->read(v, file.id, 0, 0, 1000, room, &first, &e), 0);
+	assert_int_equal(v->ops->read(v, file.id, 0, 1000, 1000, room, &second, &e), 0);
 	assert_ptr_equal(second.mem, first.mem + 1000);
 	span_done(&second);
 	span_done(&first);

@@ -295,7 +295,7 @@ static void *reader(void *arg)
 			(void)snprintf(path, sizeof(path), "w%d/%d", i / FILES, i % FILES);
 			rc = lookup(c->f, path, &a);
 			if (!rc)
-				rc = c->f->v->ops->read(c->f->v, a.id, 0, sizeof(room), room,
+				rc = c->f->v->ops->read(c->f->v, a.id, 0, 0, sizeof(room), room,
 							&s, &e);
 			assert_true(rc == 0 || rc == -ENOENT || rc == -ESTALE);
 			assert_false(rc == -ENOENT && *was);

@@ -115,7 +115,7 @@ static const char *through(struct fx *f, uint64_t id, const struct view_handle *
 	uint8_t room[256];
 	struct err e = ERR_INIT;
 	struct span s = {0};
-	int rc = f->v->write->read(f->v, id, h->fh, 0, sizeof(room), room, &s, &e);
+	int rc = f->v->ops->read(f->v, id, h->fh, 0, sizeof(room), room, &s, &e);
 
 	if (rc)
 		(void)snprintf(out, sizeof(out), "%d", rc);
@@ -780,7 +780,7 @@ static void test_spill(void **state)
 	assert_int_equal(atomic_load(&tree_of(f->v)->buffered), 0);
 	assert_int_equal(f->v->write->fsync(f->v, a.id, h.fh, false, &e), 0);
 	release(f, a.id, &h);
-	assert_int_equal(f->v->ops->read(f->v, a.id, 0, len, room, &s, &e), 0);
+	assert_int_equal(f->v->ops->read(f->v, a.id, 0, 0, len, room, &s, &e), 0);
 	assert_int_equal(s.len, len);
 	assert_memory_equal(s.mem, data, len);
 	assert_int_equal(sync_dir(f), 0);
