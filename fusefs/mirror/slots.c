@@ -125,6 +125,14 @@ static void slot_free(struct slot *s)
 	free(s);
 }
 
+/* drop_locked - free a slot and its number. */
+static void drop_locked(struct mirror *m, struct slot *s)
+{
+	m->slots[s->number] = NULL;
+	m->n_shaped -= name_is_shaped(s->kind);
+	slot_free(s);
+}
+
 /* slots_tidy_locked - release what a slot does not need any more: its open dataset if it is stale,
  * its parked source if the kernel does not reference it any more, and in both cases the slot
  * itself. Unlocks while it closes. Returns the error of a commit, which is logged if e is NULL. */
@@ -146,10 +154,8 @@ static int slots_tidy_locked(struct mirror *m, struct slot *s, struct err *e)
 		s->users--;
 		(void)pthread_cond_broadcast(&m->moved);
 	}
-	if (s->stale && !s->known && !s->users) {
-		m->slots[s->number] = NULL;
-		slot_free(s);
-	}
+	if (s->stale && !s->known && !s->users)
+		drop_locked(m, s);
 	return rc;
 }
 
@@ -178,9 +184,7 @@ static bool reclaim_locked(struct mirror *m, struct slot *s)
 	if (s->known || s->users || s->source || s->state == SLOT_OPEN)
 		return false;
 	mark_stale_locked(m, s);
-	m->slots[s->number] = NULL;
-	m->n_shaped -= name_is_shaped(s->kind);
-	slot_free(s);
+	drop_locked(m, s);
 	return true;
 }
 
@@ -764,7 +768,8 @@ int slots_finish(struct mirror *m, struct err *e)
 
 	for (size_t i = 0; i < m->n_open; i++) {
 		struct slot *s = m->open[i];
-		int r = s->view->write ? s->view->write->finish(s->view, true, &one) : 0;
+		const bool rw = s->state == SLOT_OPEN && s->view->write;
+		int r = rw ? s->view->write->finish(s->view, true, &one) : 0;
 
 		if (r < 0 && rc < 0)
 			log_error("%s", e ? e->msg : "");

@@ -490,6 +490,23 @@ static void test_closing(void **state)
 	m->n_open--;
 }
 
+/* Names with a rule have a limit: a slot that is dropped because its dataset changed does not
+ * count. */
+static void test_shaped(void **state)
+{
+	const struct fixture *f = *state;
+	struct mirror *m = mirror_of(f->view);
+	const struct stat st = {.st_mode = S_IFREG};
+	struct err e = ERR_INIT;
+	uint32_t number;
+
+	assert_int_equal(slot_of(m, NAME_SHAPED_TREE, "a.nc", "a@x=1.zarr", &st, &number, &e), 0);
+	assert_int_equal(m->n_shaped, 1);
+	assert_int_equal(slot_revalidate(m, number, NULL, &e), -ESTALE);
+	slot_forget(m, number, 1);
+	assert_int_equal(m->n_shaped, 0);
+}
+
 /* A file without read permission is EACCES when it is opened, as in a writable mirror. */
 static void test_open(void **state)
 {
@@ -707,6 +724,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_short, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_readers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_closing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_shaped, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_create, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_flush, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_clock, setup, teardown),
