@@ -80,9 +80,6 @@ int fs_open(const struct app *setup, struct view **ret, struct err *e) NZ_MUST_U
  * libraries is dropped, unless the user asked for more verbosity. */
 int fs_open_quietly(const struct app *setup, struct view **ret, struct err *e) NZ_MUST_USE;
 
-/* fs_open_again - the same after the source changed while it is served; not for a mirror, which
- * follows changes itself. */
-int fs_open_again(const struct app *setup, struct view **ret, struct err *e) NZ_MUST_USE;
 /* fs_quiet - true if the standard error output of libraries is dropped while a source is opened. */
 bool fs_quiet(const struct cfg *cfg);
 /* fs_print_notes - log the notes of an epoch's source and view. */

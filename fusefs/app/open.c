@@ -107,9 +107,9 @@ static int open_once(const struct app *setup, const struct cfg *cfg, struct view
 	return setup->view_open(source, cfg, &want, ret, e);
 }
 
-/* fs_open_again - the same. If one array cannot be read, explain how to mount the others, provided
- * that they can be opened. */
-int fs_open_again(const struct app *setup, struct view **ret, struct err *e)
+/* open_again - the same, also after the source changed while it is served. If one array cannot be
+ * read, explain how to mount the others, provided that they can be opened. */
+static int open_again(const struct app *setup, struct view **ret, struct err *e)
 {
 	struct cfg rest = *setup->cfg;
 	struct err other = ERR_INIT;
@@ -165,7 +165,7 @@ int fs_open(const struct app *setup, struct view **ret, struct err *e)
 			       "-o root: only for one dataset, not for a directory of datasets");
 	if (rc > 0)
 		return mirror_open(setup, ret, e);
-	return writes ? open_writable(setup, ret, e) : fs_open_again(setup, ret, e);
+	return writes ? open_writable(setup, ret, e) : open_again(setup, ret, e);
 }
 
 bool fs_quiet(const struct cfg *cfg)
@@ -245,7 +245,7 @@ static int fs_open_epoch(void *arg, struct view **ret, struct err *e)
 	/* All threads share standard error: it is not redirected once they run. A Zarr store that
 	 * lacks its metadata for a moment is not a directory to be mirrored. */
 	if (fs->live)
-		return fs_open_again(fs->setup, ret, e);
+		return open_again(fs->setup, ret, e);
 	rc = fs_open_quietly(fs->setup, ret, e);
 	if (rc == 0 && (*ret)->source)
 		fs_rules_warn(fs->setup->rules, fs->setup->cfg, &(*ret)->source->ds, NULL);

@@ -34,8 +34,10 @@ void serve_drop(struct epoch *ep, uint64_t id)
 		ep->view->ops->forget(ep->view, id, 1);
 }
 
-int serve_find(struct epoch *ep, const struct http_path *p, struct view_attr *ret,
-	       struct err *e)
+/* http_file_find - look up a path in the view of ep. The file is held until serve_drop. Returns 0;
+ * -ENOENT: proven absence; -ENOTDIR: the path ends in '/' but is a file; errors of lookup. */
+static int http_file_find(struct epoch *ep, const struct http_path *p, struct view_attr *ret,
+			  struct err *e)
 {
 	const struct view_ops *ops = ep->view->ops;
 	uint64_t at = VIEW_ROOT;
@@ -278,7 +280,7 @@ static int in_epoch(struct ask *a, struct epoch *ep, const struct http_path *p, 
 	const char *name = NULL;
 	struct view_attr attr;
 	bool held = true;
-	int rc = serve_find(ep, p, &attr, e);
+	int rc = http_file_find(ep, p, &attr, e);
 
 	if (rc < 0)
 		return rc;

@@ -59,10 +59,7 @@ int serve_redirect(struct ask *a, const char *to, struct err *e) NZ_MUST_USE;
 int serve_text(struct ask *a, unsigned int status, const char *type, struct buf *text,
 	       struct err *e) NZ_MUST_USE;
 
-/* serve_find - look up a path in the view of ep. The file is held until serve_drop. Returns 0;
- * -ENOENT: proven absence; -EISDIR: the path ends in '/' but is a file; errors of lookup. */
-int serve_find(struct epoch *ep, const struct http_path *p, struct view_attr *ret,
-	       struct err *e) NZ_MUST_USE;
+/* serve_drop - end the hold of a file that was looked up. */
 void serve_drop(struct epoch *ep, uint64_t id);
 /* serve_end - release an epoch after an answer with this result. Returns it, or -ESTALE if the
  * source changed. */

@@ -433,8 +433,7 @@ static int rename_in_slot(struct mirror *m, uint64_t dir, const char *name, uint
 	if (rc < 0)
 		return rc;
 	rc = s->view->write->rename(s->view, inner_of(dir), name, inner_of(to_dir), to, flags, e);
-	slot_put(m, s, 0);
-	return rc;
+	return slot_end(m, s, rc, NULL, 0, e);
 }
 
 /* leave_both - commit pending writes of datasets under either name, or below it, first, because
