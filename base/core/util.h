@@ -78,15 +78,19 @@ static inline void auto_free_fn(void *p)
 	free(*(void **)p);
 }
 
-static inline void auto_fd_fn(const int *fd)
+/* close_fd - close a descriptor whose error could not be handled or does not matter, and set it
+ * to -1. */
+static inline void close_fd(int *fd)
 {
-	if (*fd >= 0)
-		(void)close(*fd);  /* an error cannot be handled at the end of a scope */
+	if (*fd < 0)
+		return; /* it may be a negative errno */
+	(void)close(*fd);
+	*fd = -1;
 }
 
 /* Freed (closed) when the variable goes out of scope; initialise it (NULL, -1) at once. */
 #define auto_free __attribute__((cleanup(auto_free_fn)))
-#define auto_fd __attribute__((cleanup(auto_fd_fn)))
+#define auto_fd __attribute__((cleanup(close_fd)))
 
 /* steal - move a pointer out, so that the cleanup does not free it: return steal(&p); */
 #define steal(pp)                                                                                \

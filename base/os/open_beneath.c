@@ -88,7 +88,7 @@ static int component_by_component(int dirfd, const char *path, int flags)
 		fd = open_beneath_open_one(at, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (fd < 0)
 			return fd;
-		auto_fd_fn(&held);
+		close_fd(&held);
 		held = at = fd;
 		path = rest;
 	}
@@ -140,7 +140,7 @@ static int remove_below(int at, const char *name, int depth, struct err *e)
 	d = fd < 0 ? NULL : fdopendir(fd);
 	if (!d) {
 		rc = remove_failed(name, e);
-		auto_fd_fn(&fd); /* opened read-only: no error to report */
+		close_fd(&fd); /* opened read-only: no error to report */
 		return rc;
 	}
 	for (struct dirent *x; errno = 0, (x = readdir(d)) != NULL;)

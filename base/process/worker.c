@@ -219,8 +219,7 @@ static void worker_disown_locked(struct worker_pool *p)
 		if (w->child.pid) {
 			(void)close(w->child.sock);
 			(void)close(w->child.life);
-			if (w->child.report >= 0)
-				(void)close(w->child.report);
+			close_fd(&w->child.report);
 			(void)close(w->shared.fd);
 		}
 		*w = (struct worker){0};

@@ -319,12 +319,9 @@ void status_socket_close(struct status_socket *k)
 	if (k->ino && fstatat(k->dir, base_of(k->path), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    st.st_dev == k->dev && st.st_ino == k->ino)
 		(void)unlinkat(k->dir, base_of(k->path), 0); /* it may not exist any more */
-	if (k->fd >= 0)
-		(void)close(k->fd);
-	if (k->dir >= 0)
-		(void)close(k->dir);
-	if (k->wake >= 0)
-		(void)close(k->wake);
+	close_fd(&k->fd);
+	close_fd(&k->dir);
+	close_fd(&k->wake);
 	free(k->path);
 	free(k);
 }

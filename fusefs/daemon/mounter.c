@@ -203,8 +203,7 @@ static bool mounter_handle(struct mounter_job *j, char what)
 		a.rc = fd < 0 ? fd : 0;
 	}
 	heard = mounter_give(j->sock, &a, fd);
-	if (fd >= 0)
-		(void)close(fd); /* a dead server's mount fails only if no program has it open */
+	close_fd(&fd); /* a dead server's mount fails only if no program has it open */
 	return heard && j->mounted;
 }
 
@@ -266,7 +265,7 @@ static _Noreturn void mounter_run(struct mounter_job *j)
 /* ---- start ---- */
 
 int mounter_start(struct mounter *m, const struct app *setup, const char *dir, bool made,
-		  int close_fd, struct err *e)
+		  int also_close, struct err *e)
 {
 	struct mounter_job j = {.cfg = setup->cfg, .dir = dir, .made = made};
 	int sock[2], errnum;
@@ -278,8 +277,7 @@ int mounter_start(struct mounter *m, const struct app *setup, const char *dir, b
 	errnum = errno;
 	if (m->pid == 0) {
 		(void)close(sock[0]);
-		if (close_fd >= 0)
-			(void)close(close_fd);
+		close_fd(&also_close);
 		setup->forget();
 		sandbox_wipe_environment();
 		j.sock = sock[1];
@@ -297,9 +295,7 @@ int mounter_start(struct mounter *m, const struct app *setup, const char *dir, b
 
 void mounter_close(struct mounter *m)
 {
-	if (m->sock >= 0)
-		(void)close(m->sock);
-	m->sock = -1;
+	close_fd(&m->sock);
 }
 
 void mounter_wait(struct mounter *m)
@@ -355,8 +351,7 @@ int mounter_mount(int sock, bool writes, int *ret_fd, char text[MOUNTER_TEXT_MAX
 		*ret_fd = fd;
 		return 0;
 	}
-	if (fd >= 0)
-		(void)close(fd);
+	close_fd(&fd);
 	return err_set(e, a.rc < 0 ? a.rc : -EIO, "mounting failed");
 }
 
@@ -367,6 +362,5 @@ void mounter_unmount(int sock, bool gone)
 
 	if (mounter_ask(sock, gone ? 'g' : 'u', &a, &fd) < 0)
 		log_debug("the unmounting process has exited");
-	if (fd >= 0)
-		(void)close(fd);
+	close_fd(&fd);
 }

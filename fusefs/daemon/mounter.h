@@ -25,10 +25,10 @@ struct mounter {
 /* mounter_start - fork the mounter, while this process has one thread and no source open. dir: the
  * resolved mountpoint; NULL: it could not be resolved. made: the mountpoint was created for this
  * mount, and is removed, if it is empty, when the mounter ends as the last process of the mount.
- * close_fd: a descriptor for the child to close in addition to those that it always closes; -1:
+ * also_close: a descriptor for the child to close in addition to those that it always closes; -1:
  * none. Returns 0 or -errno. */
 int mounter_start(struct mounter *m, const struct app *setup, const char *dir, bool made,
-		  int close_fd, struct err *e) NZ_MUST_USE;
+		  int also_close, struct err *e) NZ_MUST_USE;
 /* mounter_close - close this process's end of the socket. */
 void mounter_close(struct mounter *m);
 /* mounter_wait - wait until it has ended, which it does when the last copy of the socket is

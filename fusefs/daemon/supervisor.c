@@ -70,8 +70,7 @@ static void take_report(struct child *c)
 		c->n_report += (size_t)n;
 		return;
 	}
-	(void)close(c->report_fd);
-	c->report_fd = -1;
+	close_fd(&c->report_fd);
 }
 
 /* wait_child - wait until the child has ended and closed its report, a signal comes, or the time is
@@ -97,8 +96,7 @@ static bool wait_child(struct child *c, int64_t ms)
 			take_signal(c);
 		if (p[2].revents) {
 			c->abandoned = true;
-			(void)close(c->up_fd);
-			c->up_fd = -1;
+			close_fd(&c->up_fd);
 		}
 	}
 	while (c->ended && c->report_fd >= 0)
@@ -147,10 +145,8 @@ static int start_child(struct child *c, int (*fn)(void *arg, int write_fd), void
 		return err_sys(e, errno, "start a process");
 	if (c->pid == 0) {
 		(void)close(c->signal_fd);
-		if (c->report_fd >= 0)
-			(void)close(c->report_fd);
-		if (c->up_fd >= 0)
-			(void)close(c->up_fd);
+		close_fd(&c->report_fd);
+		close_fd(&c->up_fd);
 		(void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* a valid signal: cannot fail */
 		(void)sigprocmask(SIG_SETMASK, &c->before, NULL);
 		exit(getppid() == self ? fn(arg, write_fd) : 1);

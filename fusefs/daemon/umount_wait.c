@@ -123,8 +123,7 @@ int umount_wait_ask(const struct mounted *m, struct umount_wait *ret, struct err
 void umount_wait_free(struct umount_wait *en)
 {
 	for (size_t i = 0; i < ARRAY_LEN(en->fds); i++)
-		if (en->fds[i] >= 0)
-			(void)close(en->fds[i]);
+		close_fd(&en->fds[i]);
 	buf_release(&en->states);
 	free(en->dir);
 }

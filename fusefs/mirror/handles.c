@@ -53,8 +53,7 @@ void write_handles_free(struct mirror *m)
 	while ((it = list_take(&m->handles))) {
 		struct mirror_handle *h = CONTAINER_OF(it, struct mirror_handle, link);
 
-		if (h->fd >= 0)
-			(void)close(h->fd); /* flushed data is in the file */
+		close_fd(&h->fd); /* flushed data is in the file */
 		free(h);
 	}
 }

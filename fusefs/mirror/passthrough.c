@@ -131,8 +131,7 @@ static void node_free(struct mirror *m, struct mirror_node *n)
 {
 	passthrough_unlist(m, n);
 	map_remove(&m->nodes_by_id, &n->by_id);
-	if (n->fd >= 0)
-		(void)close(n->fd);
+	close_fd(&n->fd);
 	free(n->path);
 	free(n);
 }

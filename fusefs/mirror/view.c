@@ -452,8 +452,7 @@ static void mirror_close(struct view *v)
 	(void)pthread_cond_destroy(&m->moved);
 	(void)pthread_mutex_destroy(&m->lock);
 	free(m->mount_name);
-	if (m->fd >= 0)
-		(void)close(m->fd);
+	close_fd(&m->fd);
 	free(m);
 }
 

@@ -756,12 +756,9 @@ void epochs_free(struct epochs *l)
 	close_epoch(l->now);
 	close_epoch(l->past);
 	buf_release(&l->old);
-	if (l->watch_fd >= 0)
-		(void)close(l->watch_fd);
-	if (l->quit_fd >= 0)
-		(void)close(l->quit_fd);
-	if (l->poke_fd >= 0)
-		(void)close(l->poke_fd);
+	close_fd(&l->watch_fd);
+	close_fd(&l->quit_fd);
+	close_fd(&l->poke_fd);
 	(void)pthread_cond_destroy(&l->moved);
 	(void)pthread_mutex_destroy(&l->lock);
 	(void)pthread_mutex_destroy(&l->stop_lock);

@@ -274,9 +274,7 @@ int rw_state_open(const struct cfg *cfg, const char *path, bool make, struct rw_
 	}
 	s->is_dir = rc == 0 && (s->remote || S_ISDIR(st.st_mode));
 	for (int i = 0; rc == 0 && s->lock_fd < 0; i++) {
-		if (s->dir_fd >= 0)
-			(void)close(s->dir_fd);
-		s->dir_fd = -1;
+		close_fd(&s->dir_fd);
 		rc = i < LOCK_TRIES ? state_dir_open_dir(s->dir, make, &s->dir_fd, e)
 				    : err_set(e, -EBUSY, "'%s' is created and removed by "
 							 "another program at the same "
@@ -427,10 +425,8 @@ void rw_state_close(struct rw_state *s)
 		if (rmdir(s->dir) < 0)
 			log_debug("'%s' stays", s->dir);
 	}
-	if (s->lock_fd >= 0)
-		(void)close(s->lock_fd);
-	if (s->dir_fd >= 0)
-		(void)close(s->dir_fd);
+	close_fd(&s->lock_fd);
+	close_fd(&s->dir_fd);
 	free(s->dir);
 	free(s->path);
 	free(s->shown);

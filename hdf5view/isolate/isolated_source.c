@@ -213,10 +213,8 @@ static void isolated_source_shm_release(struct isolated *g)
 {
 	if (g->region)
 		(void)munmap(g->region, g->region_size);
-	if (g->region_fd >= 0)
-		(void)close(g->region_fd);
+	close_fd(&g->region_fd);
 	g->region = NULL;
-	g->region_fd = -1;
 }
 
 static int isolated_source_nonsense(const struct isolated *g, struct err *e)
@@ -336,8 +334,7 @@ static int isolated_source_copy_of(const struct isolated *g, size_t used, struct
 		rc = err_sys(e, errno, "cannot protect the dataset's metadata");
 	if (rc == 0)
 		return fd;
-	if (fd >= 0)
-		(void)close(fd);
+	close_fd(&fd);
 	return rc;
 }
 
@@ -485,8 +482,7 @@ void isolated_close(struct source *s)
 
 	isolated_source_release(g);
 	blob_close(remote);
-	if (fd >= 0)
-		(void)close(fd); /* it was only read */
+	close_fd(&fd); /* it was only read */
 }
 
 int isolated_fd(struct source *s, uint32_t blob)

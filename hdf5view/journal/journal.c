@@ -364,9 +364,7 @@ void h5_journal_close(struct h5_journal *j)
 	if (j->phase == JOURNAL_LOGGING || j->phase == JOURNAL_BEGUN)
 		take_back(j);
 	journal_pages_release(&j->pages);
-	if (j->pages.log >= 0)
-		(void)close(j->pages.log); /* everything that must be on the disk was synced */
-	if (j->fd >= 0)
-		(void)close(j->fd);
+	close_fd(&j->pages.log); /* everything that must be on the disk was synced */
+	close_fd(&j->fd);
 	free(j);
 }

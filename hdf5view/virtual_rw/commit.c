@@ -199,9 +199,7 @@ static void clean(struct commit_committing *c)
 	(void)pthread_rwlock_unlock(&f->copy.map);
 	f->commits++;
 	f->orphan = f->was = f->kept = false;
-	if (f->was_fd >= 0)
-		(void)close(f->was_fd); /* it is not read any more */
-	f->was_fd = -1;
+	close_fd(&f->was_fd); /* it is not read any more */
 	rw_work_remove(c->v, f, "was");
 	rw_work_remove(c->v, f, "map");
 	(void)pthread_mutex_lock(&c->v->lock);

@@ -143,8 +143,7 @@ static void file_free(struct nc_rw *v, struct rw_file *f)
 		rw_work_remove(v, f, "now");
 	}
 	rw_work_remove(v, f, "was");
-	if (f->was_fd >= 0)
-		(void)close(f->was_fd); /* it is not read any more */
+	close_fd(&f->was_fd); /* it is not read any more */
 	rw_copy_release(&f->copy);
 	if (f->snapshot)
 		snapshot_put(v->snapshots, f->snapshot);
@@ -282,8 +281,7 @@ static int files_snapshot(struct nc_rw *v, struct rw_file *f, struct err *e)
 	int fd = rw_work_open(v, f, "was", e), rc = fd < 0 ? fd : rw_clone(f->copy.fd, fd, e);
 
 	if (rc < 0) {
-		if (fd >= 0)
-			(void)close(fd); /* nothing is in it */
+		close_fd(&fd); /* nothing is in it */
 		rw_work_remove(v, f, "was");
 		return rc;
 	}

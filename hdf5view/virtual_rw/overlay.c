@@ -32,8 +32,7 @@ void rw_copy_release(struct rw_copy *c)
 {
 	rw_map_release(&c->in);
 	rw_map_release(&c->written);
-	if (c->fd >= 0)
-		(void)close(c->fd); /* its important data was synced */
+	close_fd(&c->fd); /* its important data was synced */
 	(void)pthread_rwlock_destroy(&c->map);
 }
 
@@ -195,8 +194,7 @@ static void close_empty(int fd)
 
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0)
-		(void)close(fd);
+	close_fd(&fd);
 }
 
 static int overlay_set_size(int fd, uint64_t size, struct err *e)

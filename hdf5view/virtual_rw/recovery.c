@@ -413,8 +413,7 @@ static void recovery_show(struct nc_rw *v, const char *name)
 		return;
 	}
 	free(own);
-	if (fd >= 0)
-		(void)close(fd); /* nothing was written */
+	close_fd(&fd); /* nothing was written */
 }
 
 static void resume_scratch(struct nc_rw *v)

@@ -259,8 +259,7 @@ static void virtual_rw_view_view_close(struct view *view)
 	for (uint32_t i = 0; i < v->base.n_notes; i++)
 		free(v->notes[i]);
 	free(v->notes);
-	if (v->scratch >= 0)
-		(void)close(v->scratch); /* nothing was written through it */
+	close_fd(&v->scratch); /* nothing was written through it */
 	(void)unlinkat(v->opts.dir_fd, RW_SCRATCH,
 		       AT_REMOVEDIR); /* unless it has content */
 	(void)pthread_mutex_destroy(&v->lock);

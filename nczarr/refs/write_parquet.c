@@ -185,8 +185,7 @@ static int write_parquet_end_array(void *arg, struct err *e)
 
 	if (p->n > 0)
 		rc = go_to(p, (p->n - 1) / p->records + 1, false, e);
-	auto_fd_fn(&p->array_fd); /* it was not written to */
-	p->array_fd = -1;
+	close_fd(&p->array_fd); /* it was not written to */
 	return rc;
 }
 
@@ -237,8 +236,8 @@ int refs_set_parquet_add(struct refs_part *part, struct source *s, struct view *
 		give_writer(part->set, p.w);
 	else
 		pq_writer_free(p.w); /* it may have rows of a file that is not complete */
-	auto_fd_fn(&p.array_fd); /* it was not written to */
-	auto_fd_fn(&p.fd);       /* rc has the result of the writes */
+	close_fd(&p.array_fd); /* it was not written to */
+	close_fd(&p.fd);       /* rc has the result of the writes */
 	if (rc < 0 && *part->group) /* else the caller removes the directory */
 		remove_beneath(part->set->dir_fd, part->group);
 	buf_release(&p.key);
@@ -284,8 +283,8 @@ int refs_set_parquet_sync(struct refs_set *set, struct err *e)
 
 void refs_set_parquet_release(struct refs_set *set)
 {
-	auto_fd_fn(&set->fd); /* it was synced */
-	auto_fd_fn(&set->dir_fd);
+	close_fd(&set->fd); /* it was synced */
+	close_fd(&set->dir_fd);
 	while (set->n_idle)
 		pq_writer_free(set->idle[--set->n_idle]);
 }

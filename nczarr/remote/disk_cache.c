@@ -266,11 +266,11 @@ void disk_cache_close(struct disk_cache *d)
 	if (!d)
 		return;
 	for (size_t i = 0; i < 2; i++) {
-		auto_fd_fn(&d->parts[i].tags); /* lost blocks are fetched again */
-		auto_fd_fn(&d->parts[i].data);
+		close_fd(&d->parts[i].tags); /* lost blocks are fetched again */
+		close_fd(&d->parts[i].data);
 	}
-	auto_fd_fn(&d->lock);
-	auto_fd_fn(&d->dir);
+	close_fd(&d->lock);
+	close_fd(&d->dir);
 	for (size_t i = 0; i < STRIPES; i++)
 		(void)pthread_mutex_destroy(&d->stripes[i]);
 	free(d);

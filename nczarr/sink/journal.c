@@ -157,14 +157,14 @@ void zs_txn_close(struct zs_txn *t)
 	arena_release(&t->arena);
 	free(t->steps);
 	buf_release(&t->manifest);
-	auto_fd_fn(&t->sub);
-	auto_fd_fn(&t->txn);
+	close_fd(&t->sub);
+	close_fd(&t->txn);
 	if (begun && zs_txn_pending(t->dir, NULL) == 0) {
 		(void)unlinkat(t->dir, FRESH, 0);
 		(void)unlinkat(t->dir, ZS_CONDITIONS, 0);
 		remove_beneath(t->dir, "txn"); /* else the next call does it */
 	}
-	auto_fd_fn(&t->root);
+	close_fd(&t->root);
 	zs_remote_free(t->remote);
 	t->remote = NULL;
 }
@@ -175,8 +175,7 @@ int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e)
 	int rc = 0;
 
 	if (t->n_files % FOLDER == 0) {
-		auto_fd_fn(&t->sub);
-		t->sub = -1;
+		close_fd(&t->sub);
 		(void)snprintf(name, sizeof(name), "%" PRIu64, t->n_files / FOLDER);
 		rc = folder(t->txn, name, &t->sub, e);
 	}

@@ -46,8 +46,7 @@ static int replay_leave(struct replay_dir *r)
 	} else if (sync) {
 		r->unsynced = true;
 	}
-	auto_fd_fn(&r->parent);
-	r->parent = -1;
+	close_fd(&r->parent);
 	r->dirty = false;
 	return rc;
 }
@@ -288,6 +287,6 @@ int zs_txn_recover(int root, int dir, struct err *e)
 				rc = replay_step(&r, &m.steps[k], e);
 		rc = rc ? rc : replay_end(&r, phases[i], e);
 	}
-	auto_fd_fn(&r.parent); /* a failed run is repeated */
+	close_fd(&r.parent); /* a failed run is repeated */
 	return zs_manifest_end(&m, dir, rc, e);
 }

@@ -222,7 +222,7 @@ static int write_shard(struct zarr_sink *s, const struct zs_part *parts, size_t 
 	rc = rc ? rc : zs_txn_wrote(&s->txn, x.fd, x.at, e);
 	if (rc == 0) /* a shard without chunks does not exist */
 		rc = zs_txn_step(&s->txn, x.any ? ZS_PUT : ZS_DROP, file, key, e);
-	auto_fd_fn(&x.fd); /* synced with the others */
+	close_fd(&x.fd); /* synced with the others */
 	free(x.index);
 	return rc;
 }

@@ -226,7 +226,7 @@ static void zarr_sink_close(struct sink *sink)
 	for (uint32_t i = 0; s->arrays && i < s->now->ds.n_arrays; i++)
 		free(s->arrays[i].bits);
 	zs_txn_close(&s->txn);
-	auto_fd_fn(&s->spool); /* its content is in the store */
+	close_fd(&s->spool); /* its content is in the store */
 	json_decref(s->index);
 	json_decref(s->seen);
 	for (int i = 0; i < 2; i++) {
@@ -495,7 +495,7 @@ int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink
 		return rc;
 	s = alloc_array(1, sizeof(*s));
 	if (!s) {
-		auto_fd_fn(&root); /* nothing was written */
+		close_fd(&root); /* nothing was written */
 		return err_nomem(e);
 	}
 	s->base.ops = &zarr_sink_ops;

@@ -86,8 +86,9 @@ static bool store_dir_absent(const struct dir_store *d, const char *key)
 			if (!proven || !S_ISLNK(st.st_mode))
 				return proven;
 			fd = open_beneath(d->fd, path, O_PATH);
-			auto_fd_fn(&fd);
-			return fd >= 0;
+			proven = fd >= 0;
+			close_fd(&fd);
+			return proven;
 		}
 		if (fd != -ENOENT && fd != -ENOTDIR)
 			return false;
@@ -300,8 +301,7 @@ static int open_piece(struct dir_store *d, const char *key, struct stat *st, int
 
 	if (fd >= 0 && fstat(fd, st) == 0)
 		return fd;
-	if (fd >= 0)
-		(void)close(fd); /* opened again below */
+	close_fd(&fd); /* opened again below */
 	*ret_since = 0;
 	return open_object(d, key, st, e);
 }

@@ -29,8 +29,7 @@ static void zip_close(struct store *s)
 	struct zip *z = zip_of(s);
 
 	cache_free(z->inflated);
-	if (z->fd >= 0)
-		(void)close(z->fd);
+	close_fd(&z->fd);
 	free(z->entries);
 	free(z->names);
 	free(z);

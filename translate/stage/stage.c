@@ -217,8 +217,7 @@ static int find_logs(int dir_fd, uint64_t **ret, size_t *ret_n, struct err *e)
 	*ret_n = 0;
 	if (!dir) {
 		rc = err_sys(e, errno, "the state directory");
-		if (fd >= 0)
-			(void)close(fd);
+		close_fd(&fd);
 		return rc;
 	}
 	while (!rc && (errno = 0, d = readdir(dir))) {
@@ -293,8 +292,7 @@ void stage_close(struct stage *s)
 	stage_sweep(s);
 	logs_drop(s->logs);
 	index_free(&s->index);
-	if (s->dir_fd >= 0)
-		(void)close(s->dir_fd);
+	close_fd(&s->dir_fd);
 	(void)pthread_mutex_destroy(&s->sync);
 	(void)pthread_mutex_destroy(&s->append);
 	(void)pthread_mutex_destroy(&s->lock);

@@ -71,8 +71,7 @@ void log_drop(struct stage_log *l)
 {
 	if (!l || atomic_fetch_sub(&l->holders, 1) != 1)
 		return;
-	if (l->fd >= 0)
-		(void)close(l->fd);
+	close_fd(&l->fd);
 	(void)pthread_mutex_destroy(&l->sync);
 	free(l);
 }

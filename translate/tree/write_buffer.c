@@ -33,9 +33,7 @@ static void drop_memory(struct tree *t, struct dirty_file *w)
 void work_drop(struct tree *t, struct dirty_file *w)
 {
 	drop_memory(t, w);
-	if (w->fd >= 0)
-		(void)close(w->fd);
-	w->fd = -1;
+	close_fd(&w->fd);
 	w->size = 0;
 	w->run = 0;
 	w->loaded = w->dirty = w->cut = w->elsewhere = false;

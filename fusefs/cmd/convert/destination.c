@@ -330,10 +330,8 @@ void convert_place_close(struct convert_place *p, bool keep)
 		remove_beneath(p->parent, p->tmp);
 		(void)unlinkat(p->parent, p->state, 0);
 	}
-	if (p->lock >= 0)
-		(void)close(p->lock);
-	if (p->parent >= 0)
-		(void)close(p->parent);
+	close_fd(&p->lock);
+	close_fd(&p->parent);
 	free(p->name);
 	free(p->tmp);
 	free(p->state);

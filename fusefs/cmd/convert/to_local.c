@@ -116,8 +116,7 @@ static void local_close(struct convert_out *o, bool keep)
 {
 	struct local *l = to_local_of(o);
 
-	if (l->fd >= 0)
-		(void)close(l->fd);
+	close_fd(&l->fd);
 	convert_place_close(&l->place, keep);
 	free(l);
 }

@@ -107,8 +107,7 @@ static int remote_write(struct convert_out *o, struct convert *c, const struct c
 		rc = to_s3_spill(c, u, room, &what.fd, &what.len, e);
 	}
 	rc = rc ? rc : store_put(to_s3_of(o)->store, u->path, &what, NULL, e);
-	if (what.fd >= 0)
-		(void)close(what.fd);
+	close_fd(&what.fd);
 	*ret = rc == 0 ? what.len : 0;
 	return rc;
 }

@@ -272,8 +272,7 @@ static void to_zip_zip_close(struct convert_out *o, bool keep NZ_UNUSED)
 {
 	struct zip_out *z = to_zip_of(o);
 
-	if (z->fd >= 0)
-		(void)close(z->fd);
+	close_fd(&z->fd);
 	convert_place_close(&z->place, false);
 	for (size_t i = 0; i < z->n; i++)
 		free(z->v[i].path);

@@ -332,8 +332,7 @@ int refs_directory(struct refs_job *j, struct err *e)
 	j->left_out = d.failed;
 	j->unreadable = d.list.missed;
 	refs_set_free(d.set);
-	if (fd >= 0)
-		(void)close(fd); /* it was synced */
+	close_fd(&fd); /* it was synced */
 	worker_pool_end(&d.processes);
 	dataset_list_release(&d.list);
 	free(d.top);

@@ -269,8 +269,7 @@ static int refs_one(const struct refs_job *j, struct err *e)
 	}
 	rc = rc ? rc : refs_close_output(j, one.set, fd, e);
 	refs_set_free(one.set);
-	if (fd >= 0)
-		(void)close(fd); /* it was synced */
+	close_fd(&fd); /* it was synced */
 	view_close(view);
 	return rc;
 }
