@@ -13,8 +13,22 @@ struct putting {
 	char condition[OBJECT_ETAG_MAX + 16];
 };
 
+/* s3_put_same_bytes - whether the object has the bytes to put. It is read, because its ETag may be
+ * another number than their MD5: with keys of KMS it is. */
+static bool s3_put_same_bytes(const struct putting *p, struct object_got *ret)
+{
+	const struct object_range r = {
+		.key = p->w.key, .what = OBJECT_ALL, .len = p->w.len};
+	char sha256[S3_HEX_SHA256];
+
+	return object_get(&p->w.s->base, &r, ret, NULL) == 0 &&
+	       s3_digest(ret->data ? (const char *)ret->data : "", -1, 0, ret->len, sha256, NULL,
+			 NULL) == 0 &&
+	       strcmp(sha256, p->sha256) == 0;
+}
+
 /* s3_put_is_ours - whether the object is the one to put: an answer was lost, and the retry found
- * its own object. Unknown for services without MD5 as ETag. */
+ * its own object. */
 static bool s3_put_is_ours(const struct putting *p, struct object_info *ret)
 {
 	const struct object_range r = {.key = p->w.key, .what = OBJECT_HEAD};
@@ -25,7 +39,8 @@ static bool s3_put_is_ours(const struct putting *p, struct object_info *ret)
 	if (object_get(&p->w.s->base, &r, &got, NULL) < 0)
 		return false;
 	snprintf(etag, sizeof(etag), "\"%s\"", p->md5);
-	ours = *p->md5 && got.info.size == p->w.len && strcmp(got.info.etag, etag) == 0;
+	ours = got.info.size == p->w.len &&
+	       (strcmp(got.info.etag, etag) == 0 || s3_put_same_bytes(p, &got));
 	if (ours && ret)
 		*ret = got.info;
 	free(got.data);

@@ -224,9 +224,9 @@ def test_parts_fail(t):
         assert not s3.uploads and not s3.buckets["b"]
 
 
-def test_lost_answer(t):
-    """The answer to a conditional PUT is lost; the request that is tried again meets its own
-    object."""
+def lose_answer(t, content, etag):
+    """Put b"one", if there is no object. The answer is lost, and the request that is tried again
+    meets an object with this content and ETag. Returns the result and the server's answers."""
     small = write(t, "s", b"one")
     lost = []
 
@@ -234,14 +234,33 @@ def test_lost_answer(t):
         if handler.command != "PUT" or lost:
             return False
         lost.append(1)
-        handler.server.web.buckets["b"]["k"] = type(handler.server.web.buckets["b"]["o"])(b"one")
+        objects = handler.server.web.buckets["b"]
+        objects["k"] = type(objects["o"])(content, etag)
         handler.close_connection = True
         handler.connection.close()
         return True
     with S3Server(KEYS, {"b": {"o": b""}}, fault=fault) as s3:
         row = ask(t, s3, [("put", "k", small, "absent")])[0]
-        assert row.rc == 0 and lost, row.text
+        assert lost
         assert (412, "PreconditionFailed") in s3.said
+        return row
+
+
+def test_lost_answer(t):
+    """The answer to a conditional PUT is lost; the request that is tried again meets its own
+    object."""
+    row = lose_answer(t, b"one", None)
+    assert row.rc == 0, row.text
+
+
+def test_lost_answer_kms(t):
+    """The same if the ETag is not the MD5 of the object, as with keys of KMS: the object is ours
+    only if its bytes are."""
+    etag = '"%s"' % ("5" * 32)
+    row = lose_answer(t, b"one", etag)
+    assert row.rc == 0, row.text
+    row = lose_answer(t, b"two", etag)
+    assert row.rc == -17, (row.rc, row.text)
 
 
 def test_errors(t):
