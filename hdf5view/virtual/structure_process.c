@@ -113,16 +113,14 @@ struct feed {
 	struct buf raw, pieces; /* of one chunk; struct nc_piece entries, each with its bytes */
 };
 
-/* feed_fetch - read the elements of a chunk. *ret_absent: the chunk is not stored. left:
- * bytes by which the file may still grow. */
-static int feed_fetch(struct feed *t, uint32_t array, uint64_t linear, uint64_t left,
-		      bool *ret_absent, struct err *e)
+/* feed_fetch - read the elements of a chunk. *ret_absent: the chunk is not stored. */
+static int feed_fetch(struct feed *t, uint32_t array, uint64_t linear, bool *ret_absent,
+		      struct err *e)
 {
 	struct chunk_ref ref;
 	int rc = source_locate(t->source, array, linear, &ref, e);
 
 	buf_clear(&t->raw);
-	t->raw.max = (size_t)u64_min(left, SIZE_MAX);
 	*ret_absent = rc == 0 && ref.where == CHUNK_ABSENT;
 	if (rc == 0 && !*ret_absent)
 		rc = source_read_vlen(t->source, array, linear, &t->raw, e);
@@ -176,10 +174,15 @@ static int feed_one_chunk(struct feed *t, uint32_t array, uint64_t linear, char 
 	const uint64_t left = taken < t->max_bytes ? t->max_bytes - taken : 0;
 	struct err why = ERR_INIT;
 	bool absent;
-	int rc = feed_fetch(t, array, linear, left, &absent, &why);
+	int rc = feed_fetch(t, array, linear, &absent, &why);
 
 	if (rc == -EIO) /* a failure marks the whole array as broken, so retry once */
-		rc = feed_fetch(t, array, linear, left, &absent, &why);
+		rc = feed_fetch(t, array, linear, &absent, &why);
+	if (rc == 0 ? t->raw.len > left : rc == -ERANGE && !buf_ok(&t->raw))
+		rc = err_set(&why, -ERANGE,
+			     "the netCDF file needs more than %" PRIu64
+			     " bytes for metadata and strings (an eighth of -o memory)",
+			     t->max_bytes);
 	if (rc < 0)
 		return break_array(ret_broken, rc, &why, e);
 	feed_add(t, linear, absent);
@@ -218,7 +221,7 @@ static int process_strings(struct structure_process *x, const struct nc_model *m
 	struct feed t = {.x = x, .source = s, .bytes = bytes, .max_bytes = max_bytes};
 	int rc = 0;
 
-	buf_init(&t.raw, SIZE_MAX);
+	buf_init(&t.raw, (size_t)u64_min(max_bytes, SIZE_MAX));
 	buf_init(&t.pieces, SIZE_MAX);
 	for (uint32_t i = 0; i < m->ds->n_arrays && rc == 0; i++)
 		if (m->arrays[i].name && m->arrays[i].data == NC_VLEN_INLINE)

@@ -544,6 +544,7 @@ static void test_limits(void **state)
 	assert_non_null(strstr(e.msg, "'u'"));
 	assert_null(f->image.bytes);
 	assert_int_equal(nf_build(f, 1000, &e), -ERANGE);
+	assert_non_null(strstr(e.msg, "more than 1000 bytes"));
 	assert_int_equal(nf_build(f, MAX, &e), 0);
 	nc_strings_chunk(&a, chunk);
 	assert_true(chunk[0] * chunk[1] * chunk[2] <= 32768 && chunk[1] == 1);

@@ -195,7 +195,8 @@ static void test_nonsense(void **state NZ_UNUSED)
 	bad(f, NC_OP_IMAGE, NUMBER, -EIO, "sent an invalid answer");
 	bad(f, NC_OP_IMAGE, SMALL, -EIO, "sent an invalid answer");
 	bad(f, NC_OP_IMAGE, OUTSIDE, -EIO, "sent an invalid answer");
-	bad(f, NC_OP_MAKE, NUMBER, -ERANGE, "exceeds"); /* no room is left for strings */
+	/* no room is left for strings */
+	bad(f, NC_OP_MAKE, NUMBER, -ERANGE, "metadata and strings (an eighth of -o memory)");
 	at = NC_OP_IMAGE;
 	wrong = CUT;
 	assert_int_equal(nf_build(f, MAX, &e), 0);
