@@ -88,18 +88,12 @@ void cancel_cond_init(pthread_cond_t *cond)
 	(void)pthread_condattr_destroy(&attr);
 }
 
-int cancel_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t until)
+int cancel_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
 {
-	int64_t now = clock_ns(), next = now + LOOK_NS;
-	struct timespec ts;
+	const struct timespec ts = clock_timespec(clock_ns() + LOOK_NS);
 
 	if (cancel_requested())
 		return -EINTR;
-	if (now >= until)
-		return -ETIMEDOUT;
-	if (next > until)
-		next = until;
-	ts = clock_timespec(next);
 	(void)pthread_cond_timedwait(cond, lock, &ts); /* timed out or woken: check again */
 	return cancel_requested() ? -EINTR : 0;
 }

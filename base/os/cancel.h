@@ -40,9 +40,9 @@ bool cancel_requested(void);
 void cancel_everything(void);
 
 /* cancel_wait - pthread_cond_wait (CLOCK_MONOTONIC condition, see cancel_cond_init) that returns
- * within a tenth of a second after a cancellation, or at `until` (ns, as clock_ns; INT64_MAX:
- * never). Returns 0 when woken, possibly spuriously; -EINTR; -ETIMEDOUT. */
-int cancel_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t until) NZ_MUST_USE;
+ * within a tenth of a second after a cancellation. Returns 0 when woken, possibly spuriously;
+ * -EINTR. */
+int cancel_wait(pthread_cond_t *cond, pthread_mutex_t *lock) NZ_MUST_USE;
 
 /* cancel_lock - pthread_mutex_lock of a lock that may be held for long; returns within a tenth of a
  * second after a cancellation. Returns 0 with the lock held; -EINTR without it. */

@@ -241,8 +241,7 @@ static int conf_json_get_text(void *arg, const char *member, const char **ret)
 	return m->kind == CODEC_JSON_TEXT ? 0 : -EINVAL;
 }
 
-int codec_json_open(const char *text, size_t n, int version, size_t elem_size,
-		    struct codec_json *ret, struct err *e)
+int codec_json_open(const char *text, size_t n, size_t elem_size, struct codec_json *ret)
 {
 	struct conf_json_text t = {.p = text, .end = text + n, .arena = &ret->arena};
 	bool good;
@@ -251,26 +250,20 @@ int codec_json_open(const char *text, size_t n, int version, size_t elem_size,
 	/* at most as long as the text, plus the arena's overhead for each allocation */
 	arena_init(&ret->arena, 64 * (size_t)CODEC_JSON_MAX);
 	ret->conf = (struct codec_conf){.arg = ret,
-					.version = version,
+					.version = 2,
 					.json = text,
 					.elem_size = elem_size,
 					.integer = conf_json_get_integer,
 					.real = conf_json_get_real,
 					.text = conf_json_get_text};
 	if (n > CODEC_JSON_MAX)
-		return err_set(e, -ERANGE, "JSON of %zu bytes exceeds %d", n, CODEC_JSON_MAX);
+		return -ERANGE;
 	conf_json_blanks(&t);
 	good = conf_json_take(&t, '{') && conf_json_list(&t, '}', ret);
 	if (t.starved || ret->arena.starved)
-		return err_nomem(e);
-	if (!good)
-		return err_set(e, -EBADMSG, "not a JSON object: at byte %zu",
-			       (size_t)(t.p - text));
+		return -ENOMEM;
 	conf_json_blanks(&t);
-	if (t.p < t.end)
-		return err_set(e, -EBADMSG, "there is more after the JSON object: at byte %zu",
-			       (size_t)(t.p - text));
-	return 0;
+	return good && t.p == t.end ? 0 : -EBADMSG;
 }
 
 void codec_json_close(struct codec_json *j)

@@ -26,11 +26,11 @@ struct codec_json {
 	struct codec_json_member v[CODEC_JSON_MEMBERS];
 };
 
-/* codec_json_open - parse the n bytes of one JSON object. version and elem_size as in codec_conf.
+/* codec_json_open - parse the n bytes of one JSON object of version 2. elem_size as in codec_conf.
  * Returns 0; -EBADMSG not a JSON object, or one with a duplicate member; -ERANGE too long; -ENOMEM.
  * ret must be closed in any case. Spec: RFC 8259, without NUL in strings. */
-int codec_json_open(const char *text, size_t n, int version, size_t elem_size,
-		    struct codec_json *ret, struct err *e) NZ_MUST_USE;
+int codec_json_open(const char *text, size_t n, size_t elem_size,
+		    struct codec_json *ret) NZ_MUST_USE;
 void codec_json_close(struct codec_json *j);
 
 #endif

@@ -97,7 +97,7 @@ static int layout(struct nc_view *n, const struct nc_layout **ret, struct err *e
 	/* the first layout of a remote dataset takes minutes: waiting threads can be cancelled */
 	(void)pthread_mutex_lock(&n->lock);
 	while (rc == 0 && !(l = atomic_load(&n->layout)) && n->busy)
-		rc = cancel_wait(&n->made, &n->lock, INT64_MAX);
+		rc = cancel_wait(&n->made, &n->lock);
 	if (rc == 0 && !l)
 		n->busy = true;
 	(void)pthread_mutex_unlock(&n->lock);

@@ -193,7 +193,7 @@ int aws_ready(struct aws *a, bool wait, struct err *e)
 		}
 		if (!must && !a->stale)
 			break;
-		rc = cancel_wait(&a->ready, &a->lock, INT64_MAX);
+		rc = cancel_wait(&a->ready, &a->lock);
 		if (rc < 0)
 			rc = err_set(e, rc, "cancelled while looking for credentials");
 	}

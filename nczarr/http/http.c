@@ -310,7 +310,7 @@ static int http_await(struct http_client *n, struct http_wait *w)
 
 	(void)pthread_mutex_lock(&w->lock);
 	while (!w->done && rc == 0)
-		rc = cancel_wait(&w->cond, &w->lock, INT64_MAX);
+		rc = cancel_wait(&w->cond, &w->lock);
 	if (w->done)
 		rc = 0;
 	if (!w->done) {

@@ -132,7 +132,7 @@ static struct parquet_index_slot *find_slot(struct parq *p, size_t array, uint64
 			best->record = record;
 			return best;
 		}
-		if (cancel_wait(&p->loaded, &p->lock, INT64_MAX))
+		if (cancel_wait(&p->loaded, &p->lock))
 			return NULL;
 	}
 }

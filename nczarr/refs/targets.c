@@ -312,7 +312,7 @@ int refs_target_take(struct refs_targets *t, const char *url, struct refs_target
 	(void)pthread_mutex_lock(&t->lock);
 	x = targets_find(t, url, true);
 	while (rc == 0 && x && x->opening)
-		rc = cancel_wait(&t->opened, &t->lock, INT64_MAX);
+		rc = cancel_wait(&t->opened, &t->lock);
 	if (rc) {
 		(void)pthread_mutex_unlock(&t->lock);
 		return err_set(e, rc, "'%.*s': cancelled", SHOWN, url);

@@ -263,7 +263,7 @@ int rc_grant(struct object_cache *c, uint64_t n, bool must)
 		rc = -EAGAIN;
 		if (must) {
 			c->waiting++;
-			rc = cancel_wait(&c->room, &c->lock, INT64_MAX);
+			rc = cancel_wait(&c->room, &c->lock);
 			c->waiting--;
 		}
 		if (rc)

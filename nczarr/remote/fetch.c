@@ -412,7 +412,7 @@ int fetch_ask(struct cache_lookup *l, int what, uint64_t off, uint64_t len, stru
 int fetch_wait(struct ext *x, struct err *e)
 {
 	while (x->state == EXT_FETCHING)
-		if (cancel_wait(&x->shard->done, &x->shard->lock, INT64_MAX) == -EINTR)
+		if (cancel_wait(&x->shard->done, &x->shard->lock) == -EINTR)
 			return err_set(e, -EINTR, "cancelled while waiting");
 	return 0;
 }

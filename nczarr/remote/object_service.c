@@ -96,7 +96,7 @@ static int get_once(struct object_service *o, const struct object_range *r,
 	}
 	(void)pthread_mutex_lock(&w->lock);
 	while (!w->done && rc == 0)
-		rc = cancel_wait(&w->cond, &w->lock, INT64_MAX);
+		rc = cancel_wait(&w->cond, &w->lock);
 	left = w->left = !w->done;
 	(void)pthread_mutex_unlock(&w->lock);
 	if (left)

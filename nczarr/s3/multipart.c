@@ -168,7 +168,7 @@ static int wait_below(struct upload *u, unsigned most, struct err *e)
 
 	pthread_mutex_lock(&u->lock);
 	while (rc == 0 && !u->e.code && u->flying >= most)
-		rc = cancel_wait(&u->cond, &u->lock, INT64_MAX);
+		rc = cancel_wait(&u->cond, &u->lock);
 	if (u->e.code)
 		rc = err_set(e, u->e.code, "%s", u->e.msg);
 	else if (rc < 0)

@@ -207,7 +207,7 @@ static int load_place(struct zr_source *s, uint32_t array, struct zr_place **ret
 
 	(void)pthread_mutex_lock(&d->load);
 	while (rc == 0 && d->loading[array])
-		rc = cancel_wait(&d->loaded, &d->load, INT64_MAX);
+		rc = cancel_wait(&d->loaded, &d->load);
 	*ret = atomic_load_explicit(slot, memory_order_acquire);
 	d->loading[array] = d->loading[array] || (rc == 0 && !*ret);
 	(void)pthread_mutex_unlock(&d->load);

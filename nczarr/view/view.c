@@ -146,7 +146,7 @@ static int know_strings(struct zarr_view *z, uint32_t ord, struct err *e)
 		return 0;
 	(void)pthread_mutex_lock(&z->lock);
 	while (rc == 0 && atomic_load(state) == TEXT_BUSY)
-		rc = cancel_wait(&z->made, &z->lock, INT64_MAX);
+		rc = cancel_wait(&z->made, &z->lock);
 	if (rc || atomic_load(state) == TEXT_KNOWN) {
 		(void)pthread_mutex_unlock(&z->lock);
 		return rc ? err_set(e, rc, "cancelled while measuring strings") : 0;
@@ -240,7 +240,7 @@ static int doc_get(struct zarr_view *z, enum zr_doc kind, uint32_t ord, struct d
 
 	(void)pthread_mutex_lock(&z->lock);
 	while (!(d = doc_cached(z, kind, ord)) && rc == 0 && all && z->all_busy)
-		rc = cancel_wait(&z->made, &z->lock, INT64_MAX);
+		rc = cancel_wait(&z->made, &z->lock);
 	if (d)
 		atomic_fetch_add(&d->refs, 1);
 	z->all_busy = z->all_busy || (all && rc == 0 && !d);

@@ -380,7 +380,7 @@ static int cache_wait_locked(struct cache *c, struct cache_entry *x, struct err 
 	c->waiting++;
 	while (x->state == LOADING && rc == 0) {
 		if (c->remote)
-			rc = cancel_wait(done, &c->lock, INT64_MAX);
+			rc = cancel_wait(done, &c->lock);
 		else
 			(void)pthread_cond_wait(done, &c->lock);
 	}
@@ -574,7 +574,7 @@ static void take_off_locked(struct cache *c, struct cache_entry *x, size_t cap)
 
 	while (rc == 0 && c->loading > 0 &&
 	       (c->loading >= c->bound || cap > c->bound - c->loading))
-		rc = cancel_wait(&c->landed, &c->lock, INT64_MAX);
+		rc = cancel_wait(&c->landed, &c->lock);
 	c->loading += cap;
 	x->counted = true;
 }

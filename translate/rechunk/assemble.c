@@ -53,7 +53,7 @@ static int reserve(struct rechunk_shared *s, uint64_t bytes, struct err *e)
 
 	while (rc == 0 && s->assembling > 0 &&
 	       (bytes > s->run_bytes || s->assembling > s->run_bytes - bytes))
-		rc = cancel_wait(&s->freed, &s->lock, INT64_MAX);
+		rc = cancel_wait(&s->freed, &s->lock);
 	if (rc < 0)
 		return err_set(e, rc, "cancelled");
 	s->assembling += bytes;
@@ -356,7 +356,7 @@ static int enter(struct pass *p, struct rechunk_leader *me, struct err *e)
 	me->array = p->array;
 	me->linear = rechunk_run_linear(&p->run, p->a, 0, coords);
 	while (rc == 0 && led_locked(r, me))
-		rc = cancel_wait(&r->shared->freed, &r->shared->lock, INT64_MAX);
+		rc = cancel_wait(&r->shared->freed, &r->shared->lock);
 	if (rc < 0)
 		return err_set(e, rc, "cancelled");
 	me->next = r->leaders;

@@ -94,7 +94,7 @@ static int codec_to_hdf5(const char *codec, size_t *ret_n, unsigned **ret)
 		return NC_EINVAL;
 	if (!j)
 		return NC_ENOMEM;
-	rc = nc_error(codec_json_open(codec, strlen(codec), 2, 1, j, NULL));
+	rc = nc_error(codec_json_open(codec, strlen(codec), 1, j));
 	if (rc == NC_NOERR)
 		rc = nc_error(ncz_from_json(j, params, &n));
 	codec_json_close(j);

@@ -50,7 +50,7 @@ static int from_json(struct made *m, int format, const char *filters, struct err
 	for (char *p = text; *p; p++)
 		if (*p == '\'')
 			*p = '"';
-	assert_int_equal(codec_json_open(text, strlen(text), 2, 8, j, NULL), 0);
+	assert_int_equal(codec_json_open(text, strlen(text), 8, j), 0);
 	*m = (struct made){.ops = codec_find_zarr2("lzma", 4)};
 	assert_non_null(m->ops);
 	m->spec = (struct codec_spec){.h5_id = CODEC_LZMA, .params = m->params, .name = ""};

@@ -15,7 +15,7 @@ static struct codec_json *open_json(const char *text, int want)
 	assert_non_null(j);
 	assert_non_null(exact);
 	memcpy(exact, text, n);
-	assert_int_equal(codec_json_open(exact, n, 2, 4, j, NULL), want);
+	assert_int_equal(codec_json_open(exact, n, 4, j), want);
 	free(exact);
 	return j;
 }

@@ -240,7 +240,8 @@ static int held_list(struct store *s, const char *key, bool want_stat, store_emi
 		pthread_mutex_lock(&g_held.lock);
 		g_held.inside = true;
 		pthread_cond_broadcast(&g_held.cond);
-		while (!g_held.go && cancel_wait(&g_held.cond, &g_held.lock, until) == 0)
+		while (!g_held.go && clock_ns() < until &&
+		       cancel_wait(&g_held.cond, &g_held.lock) == 0)
 			;
 		g_held.left = true;
 		pthread_mutex_unlock(&g_held.lock);

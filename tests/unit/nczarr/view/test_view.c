@@ -498,7 +498,8 @@ static int held_vlen(struct source *s, uint32_t array, uint64_t linear, struct b
 	pthread_mutex_lock(&g_held.lock);
 	g_held.inside = true;
 	pthread_cond_broadcast(&g_held.cond);
-	while (!g_held.go && cancel_wait(&g_held.cond, &g_held.lock, until) == 0)
+	while (!g_held.go && clock_ns() < until &&
+	       cancel_wait(&g_held.cond, &g_held.lock) == 0)
 		;
 	pthread_mutex_unlock(&g_held.lock);
 	return s_read_vlen(s, array, linear, out, e);
