@@ -4,7 +4,7 @@
  *   http.c       the callers' side: start, wait, stop; the only part with a lock
  *   scheduler.c  the thread: queues, limits, pauses, time-outs
  *   transfer.c   sets up libcurl for one try of a request
- *   response.c   receives headers and bodies, with their limits
+ *   response.c   header fields and bodies of answers, with their limits
  *   retry.c      classifies a finished try: done, retry or redirect; the messages
  *   redirect.c   checks redirects
  *   netrc.c      reads a netrc file
@@ -119,6 +119,11 @@ struct http_client {
 
 /* scheduler.c */
 void *http_run(void *arg);
+/* http_total_ms - limit of the request with its retries. */
+static inline uint32_t http_total_ms(const struct http_transfer *r)
+{
+	return r->want.total_ms ? r->want.total_ms : r->net->opts.total_ms;
+}
 
 /* http.c */
 /* http_finish - call done, and free the request. It is in no list. */
@@ -135,6 +140,8 @@ size_t http_on_send(char *data, size_t size, size_t n, void *arg);
 int http_on_seek(void *arg, curl_off_t off, int whence);
 /* http_response_begin - reset the answer before a try. */
 void http_response_begin(struct http_transfer *r);
+/* http_take_header - set the status and the fields of r->a, once the header is complete. */
+void http_take_header(struct http_transfer *r);
 
 /* retry.c */
 enum http_verdict { HTTP_DONE, HTTP_AGAIN, HTTP_ELSEWHERE };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* response.c - receives header lines, and a body of limited size. All input is untrusted. */
+/* response.c - takes header fields from libcurl, and a body of limited size. All input is
+ * untrusted. */
 #include "nczarr/http/http_int.h"
 
 #include <errno.h>
@@ -26,58 +27,47 @@ void http_response_begin(struct http_transfer *r)
 	r->fault = FAULT_NONE;
 	r->sent = r->body_began = r->lengthy = false;
 	r->header_bytes = r->sent_bytes = r->skip = 0;
-	r->pause_ms = 0;
 }
 
-/* Header lines. */
+/* Header fields. */
 
-/* response_line - a header line: the value is [value, value + n), without surrounding space. */
-struct response_line {
-	const char *name, *value;
-	size_t name_len, n;
-};
-
-static bool response_is_named(const struct response_line *l, const char *name)
+/* field - the value of a field of the last answer, as libcurl keeps it: without surrounding space,
+ * not of 1xx and trailers; "" if there is none. */
+static const char *field(const struct http_transfer *r, const char *name)
 {
-	return str_is_nocase(name, l->name, l->name_len);
+	struct curl_header *h;
+
+	return curl_easy_header(r->easy, name, 0, CURLH_HEADER, -1, &h) == CURLHE_OK ? h->value
+										     : "";
 }
 
 /* response_keep - copy a value if it fits and is printable; else "". */
-static void response_keep(char *out, size_t cap, const struct response_line *l)
+static void response_keep(char *out, size_t cap, const char *value)
 {
+	size_t n = strlen(value);
+
 	out[0] = '\0';
-	if (l->n >= cap)
-		return;
-	for (size_t i = 0; i < l->n; i++)
-		if ((uint8_t)l->value[i] < ' ' || l->value[i] == 0x7f)
+	for (size_t i = 0; i < n; i++)
+		if ((uint8_t)value[i] < ' ' || value[i] == 0x7f)
 			return;
-	memcpy(out, l->value, l->n);
-	out[l->n] = '\0';
+	if (n < cap)
+		memcpy(out, value, n + 1);
 }
 
 /* take_range - "bytes 0-99/1000", "bytes 0-99/" and a star, "bytes * /1000" without the space. */
-static void take_range(struct http_response *a, const struct response_line *l)
+static void take_range(struct http_response *a, const char *p)
 {
-	const char *p = l->value, *slash, *dash;
+	const char *slash = strchr(p, '/'), *dash;
 	uint64_t first = 0, last = 0, size = UINT64_MAX;
-	size_t n;
 
-	a->ranged = false;
-	if (l->n < 6 || strncasecmp(p, "bytes ", 6) != 0)
+	if (!slash || strncasecmp(p, "bytes ", 6) != 0 ||
+	    (strcmp(slash + 1, "*") != 0 &&
+	     str_u64(slash + 1, strlen(slash + 1), INT64_MAX, &size) < 0))
 		return;
 	p += 6;
-	n = l->n - 6;
-	slash = memchr(p, '/', n);
-	if (!slash)
-		return;
-	n -= (size_t)(slash + 1 - p);
-	if (!(n == 1 && slash[1] == '*') && str_u64(slash + 1, n, INT64_MAX, &size) < 0)
-		return;
 	a->range_size = size;
-	if (slash == p + 1 && *p == '*')
-		return; /* in a 416: a size and no range */
-	dash = memchr(p, '-', (size_t)(slash - p));
-	if (!dash || str_u64(p, (size_t)(dash - p), INT64_MAX, &first) < 0 ||
+	dash = strchr(p, '-'); /* in a 416: a size and no range */
+	if (!dash || dash > slash || str_u64(p, (size_t)(dash - p), INT64_MAX, &first) < 0 ||
 	    str_u64(dash + 1, (size_t)(slash - dash - 1), INT64_MAX, &last) < 0 ||
 	    last < first || last >= size)
 		return;
@@ -86,102 +76,50 @@ static void take_range(struct http_response *a, const struct response_line *l)
 	a->range_end = last + 1;
 }
 
-static int64_t date_of(const struct response_line *l)
+static int64_t date_of(const char *text)
 {
-	char text[64];
-	time_t t;
+	time_t t = *text ? curl_getdate(text, NULL) : -1;
 
-	response_keep(text, sizeof(text), l);
-	t = text[0] ? curl_getdate(text, NULL) : -1;
 	return t > 0 && t < INT64_MAX / 1000000000 ? (int64_t)t * 1000000000 : 0;
 }
 
-/* take_pause - Retry-After: seconds, or a date. */
-static void take_pause(struct http_transfer *r, const struct response_line *l)
-{
-	uint64_t s = 0;
-	int64_t date;
-
-	if (str_u64(l->value, l->n, UINT32_MAX / 1000, &s) < 0) {
-		date = date_of(l) / 1000000000 - (int64_t)time(NULL);
-		s = date > 0 ? u64_min((uint64_t)date, UINT32_MAX / 1000) : 0;
-	}
-	r->pause_ms = (uint32_t)s * 1000;
-}
-
-static void take_line(struct http_transfer *r, const struct response_line *l)
+void http_take_header(struct http_transfer *r)
 {
 	struct http_response *a = &r->a;
+	const char *length = field(r, "Content-Length");
+	const char *coding;
+	long status = 0;
 
-	if (response_is_named(l, "Content-Length")) {
-		if (str_u64(l->value, l->n, INT64_MAX, &a->length) < 0)
-			a->length = UINT64_MAX;
-		r->lengthy = a->length != UINT64_MAX;
-	} else if (response_is_named(l, "Transfer-Encoding")) {
-		r->lengthy = true;
-	} else if (response_is_named(l, "Content-Range")) {
-		take_range(a, l);
-	} else if (response_is_named(l, "Content-Encoding")) {
-		a->encoded = l->n && !str_is_nocase("identity", l->value, l->n) &&
-			     !str_is_nocase("aws-chunked", l->value, l->n);
-	} else if (response_is_named(l, "ETag")) {
-		response_keep(a->etag, sizeof(a->etag), l);
-		a->weak = strncmp(a->etag, "W/", 2) == 0;
-	} else if (response_is_named(l, "Last-Modified")) {
-		a->modified = date_of(l);
-	} else if (response_is_named(l, "Date")) {
-		a->date = date_of(l);
-	} else if (response_is_named(l, "Content-Type")) {
-		response_keep(a->content_type, sizeof(a->content_type), l);
-	} else if (response_is_named(l, "x-amz-bucket-region")) {
-		response_keep(a->region, sizeof(a->region), l);
-	} else if (response_is_named(l, "Location")) {
-		response_keep(a->location, sizeof(a->location), l);
-	} else if (response_is_named(l, "Retry-After")) {
-		take_pause(r, l);
-	}
-}
-
-static bool response_is_space(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+	(void)curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
+	a->status = status > 0 ? (uint32_t)status : 0;
+	if (str_u64(length, strlen(length), INT64_MAX, &a->length) < 0)
+		a->length = UINT64_MAX;
+	r->lengthy = a->length != UINT64_MAX || *field(r, "Transfer-Encoding");
+	take_range(a, field(r, "Content-Range"));
+	coding = field(r, "Content-Encoding");
+	a->encoded = *coding && strcasecmp(coding, "identity") != 0 &&
+		     strcasecmp(coding, "aws-chunked") != 0;
+	response_keep(a->etag, sizeof(a->etag), field(r, "ETag"));
+	a->weak = strncmp(a->etag, "W/", 2) == 0;
+	a->modified = date_of(field(r, "Last-Modified"));
+	a->date = date_of(field(r, "Date"));
+	response_keep(a->content_type, sizeof(a->content_type), field(r, "Content-Type"));
+	response_keep(a->region, sizeof(a->region), field(r, "x-amz-bucket-region"));
+	response_keep(a->location, sizeof(a->location), field(r, "Location"));
 }
 
 size_t http_on_header(char *data, size_t size, size_t n, void *arg)
 {
 	struct http_transfer *r = arg;
-	struct response_line l = {.name = data};
-	const char *colon;
-	uint64_t bytes;
 
+	(void)data;
 	n *= size;
 	r->last_byte = clock_ns();
 	r->header_bytes += n;
-	if (r->header_bytes > HTTP_HEADER_BYTES) {
-		r->fault = FAULT_HEADERS;
-		return 0;
-	}
-	if (r->body_began) /* trailers are ignored */
+	if (r->header_bytes <= HTTP_HEADER_BYTES)
 		return n;
-	if (n > 5 && memcmp(data, "HTTP/", 5) == 0) {
-		bytes = r->header_bytes; /* an answer with 1xx may have preceded it */
-		http_response_begin(r);
-		r->header_bytes = bytes;
-		r->sent = true;
-		return n;
-	}
-	colon = memchr(data, ':', n);
-	if (!colon)
-		return n;
-	l.name_len = (size_t)(colon - data);
-	l.value = colon + 1;
-	l.n = n - l.name_len - 1;
-	while (l.n && response_is_space(l.value[l.n - 1]))
-		l.n--;
-	for (; l.n && response_is_space(*l.value); l.n--)
-		l.value++;
-	take_line(r, &l);
-	return n;
+	r->fault = FAULT_HEADERS;
+	return 0;
 }
 
 /* The body. */
@@ -197,11 +135,9 @@ static bool begin_body(struct http_transfer *r)
 {
 	struct http_response *a = &r->a;
 	const struct http_request *w = &r->want;
-	long status = 0;
 
 	r->body_began = true;
-	(void)curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
-	a->status = status > 0 ? (uint32_t)status : 0;
+	http_take_header(r);
 	buf_release(&a->body);
 	if (a->status != 200 && a->status != 206) {
 		buf_init(&a->body, a->status < 300 ? w->max_body : HTTP_ERROR_BYTES);

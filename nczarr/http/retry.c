@@ -15,6 +15,8 @@
 
 enum { FIRST_PAUSE_MS = 100, LAST_PAUSE_MS = 10000, NAME_TRIES = 2 };
 
+#define PAUSE_MAX (UINT32_MAX / 1000) /* seconds */
+
 const char *http_shown(const struct url *u, struct buf *out)
 {
 	buf_clear(out);
@@ -239,7 +241,7 @@ static enum http_verdict faulty(struct http_transfer *r)
 		return retry_again(r);
 	case FAULT_TOTAL:
 		http_fail(r, -ETIMEDOUT, "the response was not complete within %u ms",
-			  r->want.total_ms ? r->want.total_ms : o->total_ms);
+			  http_total_ms(r));
 		return HTTP_DONE;
 	default:
 		http_fail(r, -EIO, "the transfer was aborted");
@@ -278,10 +280,6 @@ static enum http_verdict retry_broken(struct http_transfer *r, CURLcode code)
 	case CURLE_SSL_ENGINE_NOTFOUND:
 		http_fail(r, code == CURLE_OUT_OF_MEMORY ? -ENOMEM : -EIO, "%s", text);
 		return HTTP_DONE;
-	case CURLE_OPERATION_TIMEDOUT:
-		http_fail(r, -ETIMEDOUT, "cannot connect within %u ms",
-			  r->net->opts.connect_ms);
-		return retry_again(r);
 	case CURLE_PARTIAL_FILE:
 	case CURLE_GOT_NOTHING:
 		http_fail(r, -EIO, "the server closed the connection too early: %s", text);
@@ -294,15 +292,17 @@ static enum http_verdict retry_broken(struct http_transfer *r, CURLcode code)
 
 enum http_verdict http_verdict(struct http_transfer *r, CURLcode code)
 {
-	long status = 0;
+	curl_off_t seconds = 0; /* negative: a date in the past */
 
-	(void)curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
+	(void)curl_easy_getinfo(r->easy, CURLINFO_RETRY_AFTER, &seconds);
+	r->pause_ms = seconds > 0 ? (uint32_t)u64_min((uint64_t)seconds, PAUSE_MAX) * 1000 : 0;
 	if (r->fault == FAULT_ENOUGH || (code == CURLE_OK && r->fault == FAULT_NONE)) {
-		r->a.status = status > 0 ? (uint32_t)status : 0;
+		if (!r->body_began)
+			http_take_header(r);
 		take_code(&r->a);
 		return r->a.status >= 400 ? retry_refused(r) : accepted(r);
 	}
-	if (r->fault != FAULT_NONE)
-		return faulty(r);
-	return retry_broken(r, code);
+	if (code == CURLE_OPERATION_TIMEDOUT && r->fault == FAULT_NONE)
+		r->fault = FAULT_CONNECT; /* libcurl has no other limit */
+	return r->fault != FAULT_NONE ? faulty(r) : retry_broken(r, code);
 }

@@ -19,6 +19,9 @@
 enum { HTTPS = 1, HEAD = 2, PART = 8, PRIVATE = 16, PUBLIC_ONLY = 32, HTTP2 = 64 };
 
 static long status_now;
+static curl_off_t pause_now;
+static char *lines[64]; /* header fields of the answer: "Name\0value" */
+static size_t n_lines;
 static bool given; /* the input has the password itself */
 
 /* Ours in place of libcurl's: there is no transfer. */
@@ -28,11 +31,51 @@ CURLcode curl_easy_getinfo(CURL *easy, CURLINFO info, ...)
 	va_list ap;
 
 	(void)easy;
-	require(info == CURLINFO_RESPONSE_CODE);
 	va_start(ap, info);
-	*va_arg(ap, long *) = status_now;
+	if (info == CURLINFO_RETRY_AFTER)
+		*va_arg(ap, curl_off_t *) = pause_now;
+	else if (info == CURLINFO_RESPONSE_CODE)
+		*va_arg(ap, long *) = status_now;
+	else
+		require(false);
 	va_end(ap);
 	return CURLE_OK;
+}
+
+CURLHcode curl_easy_header(CURL *easy, const char *name, size_t index, unsigned int origin,
+			   int request, struct curl_header **ret)
+{
+	static struct curl_header h;
+
+	(void)easy;
+	require(index == 0 && origin == CURLH_HEADER && request == -1);
+	for (size_t i = 0; i < n_lines; i++)
+		if (strcasecmp(lines[i], name) == 0) {
+			h.value = lines[i] + strlen(lines[i]) + 1;
+			*ret = &h;
+			return CURLHE_OK;
+		}
+	return CURLHE_MISSING;
+}
+
+/* keep - a line as libcurl keeps it: without the colon, and the space around the value. */
+static void keep(const char *line)
+{
+	const char *colon = strchr(line, ':');
+	size_t n;
+
+	if (!colon || n_lines == ARRAY_LEN(lines))
+		return;
+	n = (size_t)(colon++ - line);
+	colon += strspn(colon, " \t");
+	lines[n_lines] = calloc(1, n + strlen(colon) + 2);
+	require(lines[n_lines] != NULL);
+	memcpy(lines[n_lines], line, n);
+	memcpy(lines[n_lines] + n + 1, colon, strlen(colon));
+	for (char *end = lines[n_lines] + n + 1 + strlen(colon);
+	     end > lines[n_lines] + n + 1 && strchr(" \t\r\n", end[-1]);)
+		*--end = '\0';
+	n_lines++;
 }
 
 static void printable(const char *text, size_t cap)
@@ -47,13 +90,13 @@ static void header(struct http_transfer *r, struct slice *s)
 	struct slice line = piece_of(s);
 
 	for (; line.len > 0 && r->fault == FAULT_NONE; line = piece_of(s)) {
-		char *copy = malloc(line.len);
+		char *copy = strndup((const char *)line.p, line.len);
 		size_t took;
 
 		require(copy != NULL);
-		memcpy(copy, line.p, line.len);
 		took = http_on_header(copy, 1, line.len, r);
 		require(took == line.len || r->fault == FAULT_HEADERS);
+		keep(copy);
 		free(copy);
 	}
 }
@@ -136,10 +179,13 @@ static bool one_try(struct http_transfer *r, struct slice *s)
 	http_response_begin(r);
 	r->a.tries++;
 	status_now = rd_le16(s) % 600;
+	pause_now = (int8_t)status_now * (curl_off_t)INT32_MAX; /* also negative */
 	header(r, s);
 	body(r, s);
 	check(r);
 	v = http_verdict(r, rd_u8(s) & 1 ? CURLE_PARTIAL_FILE : CURLE_OK);
+	while (n_lines)
+		free(lines[--n_lines]);
 	if (v == HTTP_DONE)
 		judged(r);
 	if (v == HTTP_AGAIN)

@@ -44,6 +44,7 @@ struct ns_server {
 	pthread_t thread;
 	_Atomic unsigned int requests, connections;
 	_Atomic bool ending;
+	bool late; /* "100 Continue" comes when half of the body has come */
 	int stop[2];
 	pthread_t threads[NS_CONNECTIONS];
 	unsigned int n_threads;
@@ -129,8 +130,10 @@ static inline bool ns_header(const struct ns_call *c, const char *name, char *ou
 /* ns_take - one request; what came behind it stays in buf. */
 static inline bool ns_take(struct ns_call *c, char *buf, size_t *have)
 {
+	static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
 	char *end, text[32];
 	size_t head, want = 0;
+	bool expected;
 
 	for (;;) {
 		ssize_t k;
@@ -156,8 +159,9 @@ static inline bool ns_take(struct ns_call *c, char *buf, size_t *have)
 	if (ns_header(c, "Content-Length", text, sizeof(text)))
 		for (const char *p = text; *p >= '0' && *p <= '9'; p++)
 			want = want * 10 + (size_t)(*p - '0');
-	if (ns_header(c, "Expect", text, sizeof(text)))
-		(void)ns_puts(c->fd, "HTTP/1.1 100 Continue\r\n\r\n");
+	expected = ns_header(c, "Expect", text, sizeof(text));
+	if (expected && !c->s->late)
+		(void)ns_puts(c->fd, go_on);
 	c->body = alloc_array(want + 1, 1);
 	c->body_len = 0;
 	*have -= head;
@@ -176,6 +180,10 @@ static inline bool ns_take(struct ns_call *c, char *buf, size_t *have)
 		if (got <= 0)
 			return false;
 		c->body_len += (size_t)got;
+		if (expected && c->s->late && c->body_len > want / 2) {
+			expected = false;
+			(void)ns_puts(c->fd, go_on);
+		}
 	}
 	return true;
 }

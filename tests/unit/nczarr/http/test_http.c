@@ -389,6 +389,33 @@ static void test_send(void **state)
 	(void)unlink(path);
 }
 
+/* libcurl sends the body when "100 Continue" does not come: when it comes later, the body is not
+ * sent from its beginning. */
+static void test_late_continue(void **state)
+{
+	struct http_client_options o = quick;
+	const size_t n = (size_t)16 << 20;
+	uint8_t *data = malloc(n);
+	struct ns_server s;
+	struct http_request w = {.method = "PUT", .body = data, .body_len = n, .max_body = n};
+	struct http_response a;
+
+	(void)state;
+	assert_non_null(data);
+	for (size_t i = 0; i < n; i++)
+		data[i] = (uint8_t)(i * 7 + (i >> 8) + (i >> 16));
+	o.stall_ms = o.total_ms = 60000;
+	ns_begin(&s, echo, NULL);
+	s.late = true;
+	w.url = s.url;
+	assert_int_equal(get(&o, &w, &a), 0);
+	assert_int_equal(a.body.len, n);
+	assert_memory_equal(a.body.data, data, n);
+	http_response_release(&a);
+	ns_end(&s);
+	free(data);
+}
+
 static bool judge_hello(void *arg, const struct http_response *a)
 {
 	int *n = arg;
@@ -622,6 +649,7 @@ int main(void)
 		cmocka_unit_test(test_retry_after),
 		cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_send),
+		cmocka_unit_test(test_late_continue),
 		cmocka_unit_test(test_judge),
 		cmocka_unit_test(test_given_up),
 		cmocka_unit_test(test_freed_in_flight),
