@@ -77,10 +77,8 @@ struct http_transfer {
 	/* of one try */
 	CURL *easy;
 	struct curl_slist *headers;
-	char *url, *auth;             /* auth: "name:password" of a netrc file; NULL */
-	char *colon;                  /* in auth, if it is split */
 	char text[CURL_ERROR_SIZE];
-	int64_t begun, last_byte;
+	int64_t last_byte;            /* time; before the request is sent, of the start */
 	enum http_fault fault;
 	bool sent, fresh, body_began, lengthy; /* lengthy: its end is marked */
 	uint64_t header_bytes, sent_bytes, skip;

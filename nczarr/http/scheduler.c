@@ -154,10 +154,9 @@ static void fly(struct http_transfer *r)
 	int rc;
 
 	list_remove(&r->link);
-	r->begun = r->last_byte = clock_ns();
+	r->last_byte = clock_ns();
 	if (!r->until)
-		r->until = r->begun +
-			   (r->want.total_ms ? r->want.total_ms : n->opts.total_ms) * HTTP_MS;
+		r->until = r->last_byte + http_total_ms(r) * HTTP_MS;
 	list_append(&n->lists[HTTP_FLYING], &r->link);
 	n->n_flying++;
 	r->host->flying++;
@@ -187,22 +186,26 @@ static void scheduler_start(struct http_transfer *r, int64_t arg NZ_UNUSED)
 
 /* Times. */
 
-/* too_long - the time-out that a try in flight has exceeded. */
-static enum http_fault too_long(const struct http_transfer *r, int64_t now)
+static int64_t i64_min(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* silent_until - the time at which a try in flight has to be connected, or to get a byte. libcurl
+ * checks the first, too, but not while the try waits for another connection. */
+static int64_t silent_until(const struct http_transfer *r)
 {
 	const struct http_client_options *o = &r->net->opts;
 
-	if (now >= r->until)
-		return FAULT_TOTAL;
-	if (r->sent)
-		return now - r->last_byte >= o->stall_ms * HTTP_MS ? FAULT_STALL : FAULT_NONE;
-	/* libcurl checks this, too, but not while it waits for another connection */
-	return now - r->begun >= o->connect_ms * HTTP_MS ? FAULT_CONNECT : FAULT_NONE;
+	return r->last_byte + (r->sent ? o->stall_ms : o->connect_ms) * HTTP_MS;
 }
 
 static void check_flying(struct http_transfer *r, int64_t now)
 {
-	r->fault = r->fault ? r->fault : too_long(r, now);
+	if (!r->fault && now >= r->until)
+		r->fault = FAULT_TOTAL;
+	else if (!r->fault && now >= silent_until(r))
+		r->fault = r->sent ? FAULT_STALL : FAULT_CONNECT;
 	if (r->fault >= FAULT_STALL)
 		scheduler_settle(r, CURLE_OPERATION_TIMEDOUT);
 }
@@ -220,18 +223,12 @@ static void check_paused(struct http_transfer *r, int64_t now)
 static void check_queued(struct http_transfer *r, int64_t now)
 {
 	int64_t since = r->since > r->host->last_good ? r->since : r->host->last_good;
-	uint32_t ms = r->want.total_ms ? r->want.total_ms : r->net->opts.total_ms;
 
-	if (r->until ? now < r->until : now - since < ms * HTTP_MS)
+	if (now < (r->until ? r->until : since + http_total_ms(r) * HTTP_MS))
 		return;
 	list_remove(&r->link);
 	http_fail(r, -ETIMEDOUT, "the server does not answer any request");
 	scheduler_finish(r);
-}
-
-static int64_t i64_min(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
 }
 
 /* wait_ms - time until the next event. */
@@ -243,11 +240,8 @@ static int wait_ms(struct http_client *n, int64_t now)
 	int64_t when = now + (idle ? IDLE_MS : BUSY_MS) * HTTP_MS;
 
 	for (struct list_link *at = flying->next; at != flying; at = at->next) {
-		const struct http_transfer *r = transfer_of(at);
-
-		when = i64_min(when, r->until);
-		when = i64_min(when, r->sent ? r->last_byte + n->opts.stall_ms * HTTP_MS
-					     : r->begun + n->opts.connect_ms * HTTP_MS);
+		when = i64_min(when, transfer_of(at)->until);
+		when = i64_min(when, silent_until(transfer_of(at)));
 	}
 	for (struct list_link *at = paused->next; at != paused; at = at->next)
 		when = i64_min(when, transfer_of(at)->due);

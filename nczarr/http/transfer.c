@@ -108,6 +108,7 @@ static int set_credentials(struct http_transfer *r, struct err *e)
 	bool open = strcmp(r->at.scheme, "https") == 0 || o->plain_secrets ||
 		    http_is_here(r->at.host);
 	auto_free char *line = NULL;
+	char *auth;
 
 	if (same && w->bearer) {
 		line = str_printf("Authorization: Bearer %s", w->bearer);
@@ -117,13 +118,10 @@ static int set_credentials(struct http_transfer *r, struct err *e)
 		SET(r, CURLOPT_USERNAME, w->user);
 		SET(r, CURLOPT_PASSWORD, w->password ? w->password : "");
 	} else if (open && o->netrc_file && !w->sign) {
-		r->auth = http_netrc_find(netrc(r->net), r->at.host, same);
-		if (r->auth) {
-			r->colon = strchr(r->auth, ':');
-			*r->colon = '\0';
-			SET(r, CURLOPT_USERNAME, r->auth);
-			SET(r, CURLOPT_PASSWORD, r->colon + 1);
-		}
+		auth = http_netrc_find(netrc(r->net), r->at.host, same);
+		if (auth)
+			SET(r, CURLOPT_USERPWD, auth);
+		str_wipe(auth);
 	}
 	return 0;
 }
@@ -212,21 +210,17 @@ static void set_constants(struct http_transfer *r)
 	SET(r, CURLOPT_PREREQDATA, r);
 }
 
-static int set_address(struct http_transfer *r, struct err *e)
+static void set_address(struct http_transfer *r)
 {
-	auto_buf b = buf_of(URL_MAX * 2);
-	size_t len;
+	struct buf b = buf_of(URL_MAX * 2);
 
-	if (r->hops == 0) { /* verbatim: it may be signed */
-		r->url = strndup(r->want.url, strcspn(r->want.url, "#"));
-	} else {
+	if (r->hops) { /* the first one is verbatim: it may be signed */
 		url_put(&b, &r->at, true);
 		buf_putc(&b, '\0');
-		r->url = buf_ok(&b) ? (char *)buf_take(&b, &len) : NULL;
 	}
-	if (!r->url || curl_easy_setopt(r->easy, CURLOPT_URL, r->url) != CURLE_OK)
-		return err_nomem(e);
-	return 0;
+	r->unset |= !buf_ok(&b);
+	SET(r, CURLOPT_URL, r->hops ? (const char *)b.data : r->want.url);
+	buf_wipe(&b);
 }
 
 int http_try(struct http_transfer *r, struct err *e)
@@ -243,8 +237,8 @@ int http_try(struct http_transfer *r, struct err *e)
 	set_constants(r);
 	set_connection(r);
 	set_method(r);
-	rc = set_address(r, e);
-	rc = rc ? rc : transfer_set_headers(r, e);
+	set_address(r);
+	rc = transfer_set_headers(r, e);
 	return rc == 0 && r->unset ? err_nomem(e) : rc;
 }
 
@@ -264,9 +258,4 @@ void http_try_end(struct http_transfer *r)
 		explicit_bzero(s->data, strlen(s->data));
 	curl_slist_free_all(r->headers);
 	r->headers = NULL;
-	str_wipe(steal(&r->url));
-	if (r->colon) /* the password is erased, too */
-		*r->colon = ':';
-	r->colon = NULL;
-	str_wipe(steal(&r->auth));
 }
