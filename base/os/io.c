@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/core/clock.h"
@@ -34,6 +35,21 @@ int io_pread(int fd, void *out, size_t n, uint64_t off, struct err *e)
 		off += (uint64_t)got;
 	}
 	return 0;
+}
+
+int io_read_file(const char *path, size_t max, char **ret, size_t *ret_n, struct err *e)
+{
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_sys(e, errno, "'%s'", path);
+	if (!S_ISREG(st.st_mode) || (size_t)st.st_size > max)
+		return err_set(e, -EINVAL, "'%s' is not a regular file of at most %zu bytes",
+			       path, max);
+	*ret_n = (size_t)st.st_size;
+	*ret = alloc_array(*ret_n + 1, 1);
+	return *ret ? io_pread(fd, *ret, *ret_n, 0, e) : err_nomem(e);
 }
 
 int io_pwrite(int fd, const void *p, size_t n, uint64_t off, struct err *e)

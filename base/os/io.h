@@ -27,4 +27,9 @@ int io_start_sync(int fd, uint64_t off, uint64_t n, struct err *e) NZ_MUST_USE;
  * changed: the file's time, ns since 1970. Returns 0 if a change from now on gets another time. */
 int64_t io_racy_ns(int64_t changed);
 
+/* io_read_file - read a regular file of at most max bytes, and a NUL after them. The caller frees
+ * *ret, also after an error. Returns 0; -EINVAL another kind of file, or a larger one; -errno. */
+int io_read_file(const char *path, size_t max, char **ret, size_t *ret_n,
+		 struct err *e) NZ_MUST_USE;
+
 #endif

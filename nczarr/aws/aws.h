@@ -120,10 +120,7 @@ struct aws_role {
 int aws_from_sts(struct http_client *net, const struct aws_role *role, struct aws_keys **ret,
 		 struct err *e) NZ_MUST_USE;
 
-/* aws_read_file - the content of a file of at most max bytes, and a NUL; the caller frees *ret,
- * also after an error. aws_text_file - the line of a file that has only one. */
-int aws_read_file(const char *path, size_t max, char **ret, size_t *ret_n,
-		  struct err *e) NZ_MUST_USE;
+/* aws_text_file - the line of a file that has only one; the caller frees *ret. */
 int aws_text_file(const char *path, char **ret, struct err *e) NZ_MUST_USE;
 
 /* aws_time - parse "2026-11-22T10:00:00Z" (with or without fractions) to seconds since 1970, and

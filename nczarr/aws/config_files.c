@@ -7,10 +7,8 @@
 #include "nczarr/aws/aws.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 #include "base/core/str.h"
 #include "base/os/io.h"
@@ -126,21 +124,6 @@ static int parse(struct reading *r, char *text, struct err *e)
 	return rc;
 }
 
-int aws_read_file(const char *path, size_t max, char **ret, size_t *ret_n, struct err *e)
-{
-	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_sys(e, errno, "'%s'", path);
-	if (!S_ISREG(st.st_mode) || (size_t)st.st_size > max)
-		return err_set(e, -EINVAL, "'%s' is not a regular file of at most %zu bytes",
-			       path, max);
-	*ret_n = (size_t)st.st_size;
-	*ret = alloc_array(*ret_n + 1, 1);
-	return *ret ? io_pread(fd, *ret, *ret_n, 0, e) : err_nomem(e);
-}
-
 /* read_file - read one file; a missing one is empty. */
 static int read_file(const char *path, const char *profile, bool config,
 		     struct aws_profile *ret, struct err *e)
@@ -149,7 +132,7 @@ static int read_file(const char *path, const char *profile, bool config,
 	struct err why = ERR_INIT;
 	char *text = NULL;
 	size_t n;
-	int rc = aws_read_file(path, FILE_MAX, &text, &n, &why);
+	int rc = io_read_file(path, FILE_MAX, &text, &n, &why);
 
 	if (rc == 0 && memchr(text, '\0', n))
 		rc = err_set(&why, -EINVAL, "'%s' contains a NUL byte", path);

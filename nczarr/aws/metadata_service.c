@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/core/str.h"
+#include "base/os/io.h"
 #include "base/os/url.h"
 
 #define ANSWER_MAX (1u << 16)
@@ -113,7 +114,7 @@ int aws_text_file(const char *path, char **ret, struct err *e)
 {
 	auto_free char *text = NULL;
 	size_t n;
-	int rc = aws_read_file(path, TOKEN_FILE_MAX, &text, &n, e);
+	int rc = io_read_file(path, TOKEN_FILE_MAX, &text, &n, e);
 
 	if (rc < 0)
 		return rc;

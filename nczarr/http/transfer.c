@@ -4,10 +4,7 @@
 #include "nczarr/http/http_int.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/core/clock.h"
 #include "base/core/endian.h"
@@ -82,19 +79,12 @@ static int on_request(void *arg, char *ip, char *own_ip, int port, int own_port)
 /* netrc - content of the file, read once; "" if there is none. */
 static const char *netrc(struct http_client *n)
 {
-	struct stat st;
-	auto_fd int fd = -1;
+	size_t len;
 
-	if (n->netrc_read || !n->opts.netrc_file)
-		return n->netrc ? n->netrc : "";
+	if (n->opts.netrc_file && !n->netrc_read &&
+	    io_read_file(n->opts.netrc_file, NETRC_MAX, &n->netrc, &len, NULL) < 0)
+		str_wipe(steal(&n->netrc));
 	n->netrc_read = true;
-	fd = open(n->opts.netrc_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < 0 ||
-	    (uint64_t)st.st_size > NETRC_MAX)
-		return "";
-	n->netrc = alloc_array((size_t)st.st_size + 1, 1);
-	if (n->netrc && io_pread(fd, n->netrc, (size_t)st.st_size, 0, NULL) < 0)
-		n->netrc[0] = '\0';
 	return n->netrc ? n->netrc : "";
 }
 
