@@ -78,18 +78,17 @@ struct zarr_sink_options {
 /* zarr_sink_open - open a Zarr store in directory `path` for writing. real: the same store opened
  * as a source; borrowed until close. A commit writes new objects to the state directory, then a
  * manifest of the objects to replace and to remove, then carries it out: after a crash
- * zarr_sink_recover() completes it or rolls it back. Returns 0 with *ret new; -EROFS an archive;
- * -ESTALE it is another store than real. */
+ * zarr_sink_recover() completes it or rolls it back. If other programs changed objects of a remote
+ * store since real was opened, it is not written: -ESTALE. Returns 0 with *ret new; -EROFS an
+ * archive; -ESTALE it is another store than real. */
 int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink_options *opts,
 		   struct sink **ret, struct err *e) NZ_MUST_USE;
 /* zarr_sink_pending - whether a commit was started and not completed: 1, 0 or an error. */
-int zarr_sink_pending(const char *path, int dir_fd, struct err *e) NZ_MUST_USE;
-/* zarr_sink_recover - complete it or roll it back; may be interrupted and called again. */
-int zarr_sink_recover(const char *path, int dir_fd, struct err *e) NZ_MUST_USE;
-/* The same for a remote store (opts->store): new objects stay in the state directory, with a
- * manifest, until all of them are in the store, so that recovery completes the commit. If other
- * programs changed objects of the store since real was opened, it is not written: -ESTALE. */
-int zarr_store_recover(struct store *store, int dir_fd, struct err *e) NZ_MUST_USE;
+int zarr_sink_pending(int dir_fd, struct err *e) NZ_MUST_USE;
+/* zarr_sink_recover - complete it or roll it back; may be interrupted and called again. store: the
+ * remote store, or NULL: the directory at path. */
+int zarr_sink_recover(const char *path, struct store *store, int dir_fd,
+		      struct err *e) NZ_MUST_USE;
 
 /* zarr_create - create an empty store: a directory with the root's document; or, with opts->store,
  * at an address without objects. -EEXIST. */

@@ -308,9 +308,9 @@ static int push_file(struct commit_file_file *f, const char *path, struct store 
 static int end_begun(const char *path, bool remote, int dir_fd, int rc,
 		     struct err *e)
 {
-	if (zarr_sink_pending(path, dir_fd, NULL) <= 0)
+	if (zarr_sink_pending(dir_fd, NULL) <= 0)
 		return rc;
-	if (remote || zarr_sink_recover(path, dir_fd, NULL) < 0)
+	if (remote || zarr_sink_recover(path, NULL, dir_fd, NULL) < 0)
 		return -EINPROGRESS;
 	if (e)
 		*e = (struct err)ERR_INIT;
@@ -326,7 +326,7 @@ int commit_file(void *arg, const struct file_rw_change *c, struct err *e)
 	const int dir_fd = rw->state.dir_fd;
 	struct commit_file_file f = {.setup = setup, .c = c};
 	/* of an earlier commit: this one fails then */
-	bool older = !remote && zarr_sink_pending(path, dir_fd, NULL) != 0;
+	bool older = !remote && zarr_sink_pending(dir_fd, NULL) != 0;
 	int rc = commit_file_open_one(setup, c->now, &f.now, e);
 
 	if (rc < 0)

@@ -22,7 +22,7 @@ int rw_pending(const struct rw_state *s, struct err *e)
 	int rc;
 
 	if (s->is_dir)
-		return zarr_sink_pending(s->path, s->dir_fd, e);
+		return zarr_sink_pending(s->dir_fd, e);
 	rc = hdf5_journal_status(s->path, s->dir_fd, &state, e);
 	if (rc < 0)
 		return rc;
@@ -38,23 +38,18 @@ int rw_pending(const struct rw_state *s, struct err *e)
 int rw_repair(const struct app *setup, const struct rw_state *state, bool *ret_done,
 	      struct err *e)
 {
+	struct store *s = NULL;
 	int rc = rw_pending(state, e);
 
 	*ret_done = rc > 0;
 	if (rc <= 0)
 		return rc;
-	if (state->remote) {
-		struct store *s;
-
-		rc = fs_store(setup, state->path, &s, e);
-		if (rc == 0) {
-			rc = zarr_store_recover(s, state->dir_fd, e);
-			store_close(s);
-		}
-		return rc;
-	}
-	return (state->is_dir ? zarr_sink_recover : hdf5_journal_recover)(state->path,
-									  state->dir_fd, e);
+	if (!state->is_dir)
+		return hdf5_journal_recover(state->path, state->dir_fd, e);
+	rc = state->remote ? fs_store(setup, state->path, &s, e) : 0;
+	rc = rc ? rc : zarr_sink_recover(state->path, s, state->dir_fd, e);
+	store_close(s);
+	return rc;
 }
 
 /* write_recover_left_behind - open the state of a dataset that no process writes. 1: opened; 0:

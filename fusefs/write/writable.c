@@ -136,8 +136,7 @@ static int file_end(void *arg, struct err *e)
 {
 	const struct rw *rw = arg;
 
-	return rw->remote ? zarr_store_recover(rw->remote, rw->state.dir_fd, e)
-			  : zarr_sink_recover(rw->state.path, rw->state.dir_fd, e);
+	return zarr_sink_recover(rw->state.path, rw->remote, rw->state.dir_fd, e);
 }
 
 /* ---- opening ---- */

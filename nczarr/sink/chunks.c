@@ -203,7 +203,9 @@ static int filled(struct zarr_sink *s, uint32_t array, const struct zs_array *za
 /* chunks_may_write - check once for each array. */
 static int chunks_may_write(struct zarr_sink *s, struct zs_array *za, struct err *e)
 {
-	int rc = za->may || !za->was_key ? 0 : zs_check_writable(&s->txn, za->was_key, e);
+	int rc = za->may || !za->was_key
+			 ? 0
+			 : store_movable(s->txn.store, za->was_key, s->txn.dir, e);
 
 	if (rc == 0 && !za->may && za->was_key)
 		rc = zs_watch_array(s, za->was_key, e);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define LONG 200
+#define TRIES 3 /* reads of a document that changes meanwhile */
 
 /* ---- values ---- */
 
@@ -70,26 +71,31 @@ static int docs_add(struct zarr_sink *s, const char *key, json_t *v, bool dirty,
 	return 0;
 }
 
-/* docs_fetch - read a document. -ENOENT; *ret_version: 0 if it is not needed. */
+/* docs_fetch - read a document with its version. -ENOENT. */
 static int docs_fetch(struct zarr_sink *s, const char *key, struct buf *out,
 		      uint64_t *ret_version, struct err *e)
 {
 	struct store *st = zr_of(s->real)->store;
 	struct store_stat is;
-	int rc;
+	int rc = -ESTALE;
 
 	*ret_version = 0;
-	if (s->txn.remote)
-		return zs_remote_get(st, key, out, ret_version, e);
-	rc = store_stat(st, key, &is, e);
-	return rc ? rc : store_get(st, key, out, NULL, e);
+	for (int i = 0; i < TRIES && (rc == -EIO || rc == -ESTALE); i++) {
+		rc = store_stat(st, key, &is, e);
+		if (rc)
+			return rc;
+		if (is.is_dir)
+			return err_set(e, -EISDIR, "'%.*s' is not a metadata file", LONG, key);
+		rc = store_get(st, key, out, ret_version, e);
+	}
+	return rc;
 }
 
 static int read_doc(struct zarr_sink *s, const char *key, json_t **ret, struct err *e)
 {
 	auto_buf b = buf_of(ZR_DOC_MAX);
 	uint64_t version;
-	int rc = s->txn.remote ? zs_watch(s, key, e) : 0;
+	int rc = zs_watch(s, key, e);
 
 	*ret = NULL;
 	if (rc < 0)
@@ -230,7 +236,7 @@ int zs_docs_write(struct zarr_sink *s, struct err *e)
 		if (!d->dirty || !d->v)
 			continue;
 		store_key_parent(d->key, dir);
-		rc = zs_check_writable(&s->txn, dir, e);
+		rc = store_movable(s->txn.store, dir, s->txn.dir, e);
 		if (rc)
 			break;
 		/* zarr-python 2 reads ASCII only, netCDF-C does not support \uXXXX */

@@ -64,40 +64,6 @@ static int folder(int at, const char *name, int *ret, struct err *e)
 	return 0;
 }
 
-/* one_mount - whether a file can be renamed from one directory to the other. */
-static bool one_mount(int a, int b)
-{
-	struct statx x, y;
-	const unsigned want = STATX_INO | STATX_MNT_ID;
-
-	if (statx(a, "", AT_EMPTY_PATH, want, &x) < 0 ||
-	    statx(b, "", AT_EMPTY_PATH, want, &y) < 0)
-		return true; /* rename() reports it */
-	if (x.stx_dev_major != y.stx_dev_major || x.stx_dev_minor != y.stx_dev_minor)
-		return false;
-	return !(x.stx_mask & y.stx_mask & STATX_MNT_ID) || x.stx_mnt_id == y.stx_mnt_id;
-}
-
-int zs_check_writable(const struct zs_txn *t, const char *dir, struct err *e)
-{
-	auto_fd int fd = -1;
-
-	if (t->remote)
-		return 0; /* the service reports it */
-	fd = open_beneath(t->root, dir, O_RDONLY | O_DIRECTORY);
-	if (fd == -ENOENT)
-		return 0;
-	if (fd < 0)
-		return err_sys(e, -fd, "'%.*s'", LONG, dir);
-	if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
-		return err_sys(e, errno, "'%.*s' is not writable", LONG, dir);
-	if (!one_mount(fd, t->dir))
-		return err_set(e, -EXDEV,
-			       "'%.*s' is on another file system than the state directory",
-			       LONG, dir);
-	return 0;
-}
-
 /* journal_most_kept - a share of the descriptors that this process may have. */
 static size_t journal_most_kept(void)
 {
@@ -108,24 +74,23 @@ static size_t journal_most_kept(void)
 	return (size_t)u64_min(files.rlim_cur / 8 + 1, ZS_KEPT_MAX);
 }
 
-int zs_txn_open(struct zs_txn *t, int root, struct store *store, int dir, struct err *e)
+int zs_txn_open(struct zs_txn *t, struct store *store, int dir, struct err *e)
 {
 	int rc = zs_txn_pending(dir, e);
 
-	*t = (struct zs_txn){.dir = dir, .root = root, .txn = -1, .sub = -1};
+	*t = (struct zs_txn){.dir = dir, .store = store, .txn = -1, .sub = -1};
 	if (rc)
 		return rc < 0 ? rc
 			      : err_set(e, -EBUSY,
 					"an earlier commit was not completed: recover it "
 					"first");
-	if (!store && !one_mount(root, dir))
+	rc = store_movable(store, "", dir, e);
+	if (rc == -EXDEV)
 		return err_set(e, -EXDEV,
 			       "the state directory is on another file system than the store: "
 			       "choose one next to the store with -o state_dir=");
-	rc = remove_beneath_err(dir, "txn", e);
+	rc = rc ? rc : remove_beneath_err(dir, "txn", e);
 	rc = rc ? rc : folder(dir, "txn", &t->txn, e);
-	if (rc == 0 && store)
-		rc = zs_remote_new(store, &t->remote, e);
 	if (rc)
 		return rc;
 	arena_init(&t->arena, KEYS_MAX);
@@ -156,6 +121,8 @@ void zs_txn_close(struct zs_txn *t)
 	(void)journal_sync_kept(t, false, NULL); /* synced, or given up */
 	arena_release(&t->arena);
 	free(t->steps);
+	free(t->seen);
+	json_decref(t->known);
 	buf_release(&t->manifest);
 	close_fd(&t->sub);
 	close_fd(&t->txn);
@@ -164,9 +131,6 @@ void zs_txn_close(struct zs_txn *t)
 		(void)unlinkat(t->dir, ZS_CONDITIONS, 0);
 		remove_beneath(t->dir, "txn"); /* else the next call does it */
 	}
-	close_fd(&t->root);
-	zs_remote_free(t->remote);
-	t->remote = NULL;
 }
 
 int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e)
@@ -230,10 +194,9 @@ int zs_txn_put(struct zs_txn *t, enum zs_op op, const char *key, const uint8_t *
 	return rc ? rc : zs_txn_step(t, op, file, key, e);
 }
 
-/* sync_path - sync a file or directory of the state directory. */
-static int sync_path(const struct zs_txn *t, const char *path, struct err *e)
+int zs_sync_path(int dir, const char *path, struct err *e)
 {
-	auto_fd int fd = openat(t->dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	auto_fd int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
 	return fd < 0 ? err_sys(e, errno, "cannot sync '%s'", path) : io_sync(fd, true, e);
 }
@@ -253,11 +216,11 @@ static int journal_settle(struct zs_txn *t, struct err *e)
 					  : 0;
 	for (uint64_t i = 0; rc == 0 && i < t->n_files; i++) {
 		zs_txn_path(path, i);
-		rc = sync_path(t, path, e);
+		rc = zs_sync_path(t->dir, path, e);
 	}
 	for (uint64_t i = 0; rc == 0 && i < t->n_files; i += FOLDER) {
 		(void)snprintf(path, sizeof(path), "txn/%" PRIu64, i / FOLDER);
-		rc = sync_path(t, path, e);
+		rc = zs_sync_path(t->dir, path, e);
 	}
 	rc = rc ? rc : io_sync(t->txn, true, e);
 	return rc ? rc : io_sync(t->dir, true, e);
@@ -278,16 +241,14 @@ void zs_txn_note(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key)
 /* journal_note_all - put all steps into the manifest. */
 static int journal_note_all(struct zs_txn *t, struct err *e)
 {
-	struct stat st = {.st_ino = 0};
+	const bool moves = store_moves(t->store);
 	int rc = 0;
 
-	if (!t->remote && fstat(t->root, &st) < 0)
-		return err_sys(e, errno, "cannot examine the store");
-	buf_puts(&t->manifest, t->remote ? ZS_REMOTE : ZS_LOCAL);
-	buf_put_le(&t->manifest, st.st_ino, 8);
-	if (t->remote)
+	buf_puts(&t->manifest, moves ? ZS_LOCAL : ZS_REMOTE);
+	buf_put_le(&t->manifest, t->store->id, 8);
+	if (!moves)
 		rc = zs_remote_ready(t, e);
-	for (size_t i = 0; !t->remote && i < t->n_steps; i++)
+	for (size_t i = 0; moves && i < t->n_steps; i++)
 		zs_txn_note(t, t->steps[i].op, t->steps[i].n, t->steps[i].key);
 	zs_txn_note(t, ZS_END, t->n_ops, "");
 	if (rc == 0 && !buf_ok(&t->manifest))
@@ -323,8 +284,5 @@ int zs_txn_commit(struct zs_txn *t, int (*gate)(void *arg, struct err *e), void 
 	if (renameat(t->dir, FRESH, t->dir, MANIFEST) < 0)
 		return err_sys(e, errno, "cannot rename the manifest");
 	rc = io_sync(t->dir, true, e);
-	if (rc)
-		return rc;
-	return t->remote ? zs_remote_recover(zs_remote_store(t->remote), t->dir, e)
-			 : zs_txn_recover(t->root, t->dir, e);
+	return rc ? rc : zs_txn_recover(t->store, t->dir, e);
 }

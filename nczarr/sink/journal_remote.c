@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* journal_remote.c - collects a change of a remote store, where the only operations are to put and
+/* journal_remote.c - the steps for a store without moves, where the only operations are to put and
  * to remove single objects. So removed directories are expanded to objects, objects of renamed
  * ones are fetched and put again, and conflicts with other programs are detected by the versions
  * of documents. docs/dev/writing/zarr-sink.md. */
@@ -16,18 +16,10 @@
 #include "base/os/thread.h"
 #include "nczarr/nczarr.h"
 
-#define KEYS_MAX ((size_t)4 << 30)
 #define PIECE ((size_t)4 << 20) /* piece of an object that is fetched */
 #define DEEP 256                /* directories within directories */
 #define AT_ONCE 8               /* requests */
-#define TRIES 3                 /* reads of a document that changes meanwhile */
 #define LONG 200
-
-/* expected - the required version of a document. */
-struct expected {
-	const char *key; /* in the arena */
-	uint64_t version;
-};
 
 /* moved - an object in a removed or renamed directory. */
 struct moved {
@@ -36,64 +28,18 @@ struct moved {
 };
 
 struct zs_remote {
-	struct store *store; /* borrowed */
-	struct arena arena;
+	struct zs_txn *txn;
 	size_t *aways;           /* n_aways steps: removed or renamed directories */
 	size_t n_aways, c_aways;
-	struct expected *seen;
-	size_t n_seen, c_seen;
-	json_t *known; /* key -> number in seen */
 	json_t *puts;  /* keys that are put */
 	json_t *homes; /* directories of documents that are put, with their parents */
 	json_t *drops; /* keys that are removed */
 	struct moved *moved;
 	size_t n_moved, c_moved;
-	struct zs_txn *txn;
 	size_t copies;     /* the first step of an object to fetch */
 	const char **from; /* n_from: the current keys of these objects */
 	size_t n_from, c_from;
 };
-
-int zs_remote_new(struct store *store, struct zs_remote **ret, struct err *e)
-{
-	struct zs_remote *f = alloc_array(1, sizeof(*f));
-
-	if (!f)
-		return err_nomem(e);
-	f->store = store;
-	arena_init(&f->arena, KEYS_MAX);
-	f->known = json_object();
-	f->puts = json_object();
-	f->homes = json_object();
-	f->drops = json_object();
-	if (!f->known || !f->puts || !f->homes || !f->drops) {
-		zs_remote_free(f);
-		return err_nomem(e);
-	}
-	*ret = f;
-	return 0;
-}
-
-void zs_remote_free(struct zs_remote *f)
-{
-	if (!f)
-		return;
-	json_decref(f->known);
-	json_decref(f->puts);
-	json_decref(f->homes);
-	json_decref(f->drops);
-	free(f->from);
-	free(f->aways);
-	free(f->seen);
-	free(f->moved);
-	arena_release(&f->arena);
-	free(f);
-}
-
-struct store *zs_remote_store(struct zs_remote *f)
-{
-	return f->store;
-}
 
 /* ---- several at a time ---- */
 
@@ -128,8 +74,8 @@ static void *journal_work(void *arg)
 	return NULL;
 }
 
-int zs_remote_each(size_t n, int (*fn)(void *arg, size_t i, struct err *e), void *arg,
-		   struct err *e)
+int zs_each(size_t n, bool parallel, int (*fn)(void *arg, size_t i, struct err *e), void *arg,
+	    struct err *e)
 {
 	struct journal_remote_each x = {.n = n, .fn = fn, .arg = arg, .e = ERR_INIT};
 	pthread_t threads[AT_ONCE];
@@ -139,7 +85,7 @@ int zs_remote_each(size_t n, int (*fn)(void *arg, size_t i, struct err *e), void
 		return 0;
 	if (pthread_mutex_init(&x.lock, NULL) != 0)
 		return err_nomem(e);
-	while (n_threads < AT_ONCE - 1 && n_threads + 1 < n &&
+	while (parallel && n_threads < AT_ONCE - 1 && n_threads + 1 < n &&
 	       thread_start(&threads[n_threads], journal_work, &x) == 0)
 		n_threads++; /* continue with fewer threads */
 	(void)journal_work(&x);
@@ -178,47 +124,17 @@ static int journal_collect(struct zs_remote *f, size_t i, struct err *e)
 
 int zs_remote_expect(struct zs_txn *t, const char *key, uint64_t version, struct err *e)
 {
-	struct zs_remote *f = t->remote;
 	const char *copy;
 
-	if (!f || json_object_get(f->known, key))
+	if (store_moves(t->store) || json_object_get(t->known, key))
 		return 0;
-	copy = arena_strdup(&f->arena, key);
-	if (!copy || grow_array(&f->seen, &f->c_seen, f->n_seen + 1, sizeof(*f->seen)) < 0 ||
-	    json_object_set_new(f->known, key, json_integer((json_int_t)f->n_seen)) < 0)
+	t->known = t->known ? t->known : json_object();
+	copy = arena_strdup(&t->arena, key);
+	if (!copy || grow_array(&t->seen, &t->c_seen, t->n_seen + 1, sizeof(*t->seen)) < 0 ||
+	    json_object_set_new(t->known, key, json_integer((json_int_t)t->n_seen)) < 0)
 		return err_nomem(e);
-	f->seen[f->n_seen++] = (struct expected){.key = copy, .version = version};
+	t->seen[t->n_seen++] = (struct zs_expected){.key = copy, .version = version};
 	return 0;
-}
-
-int zs_remote_get(struct store *store, const char *key, struct buf *out, uint64_t *ret_version,
-		  struct err *e)
-{
-	size_t before = out->len;
-	int rc = -EIO;
-
-	for (int i = 0; i < TRIES && (rc == -EIO || rc == -ESTALE); i++) {
-		struct store_stat st;
-		uint8_t *room;
-
-		rc = store_stat(store, key, &st, e);
-		if (rc)
-			return rc;
-		if (st.is_dir || st.odd)
-			return err_set(e, -EISDIR, "'%.*s' is not a metadata file", LONG, key);
-		if (st.size > out->max - out->len)
-			return err_set(e, -ERANGE, "'%.*s' is too large: %" PRIu64 " bytes",
-				       LONG, key, st.size);
-		*ret_version = st.version;
-		room = buf_grow(out, (size_t)st.size);
-		if (!room && st.size > 0)
-			return err_nomem(e);
-		if (st.size > 0)
-			rc = store_read(store, key, 0, room, (size_t)st.size, ret_version, e);
-		if (rc)
-			out->len = before;
-	}
-	return rc;
 }
 
 /* ---- directories that go ---- */
@@ -243,9 +159,9 @@ static int journal_gather(struct zs_remote *f, const char *dir, size_t away, uns
 
 	if (depth == 0)
 		return err_set(e, -ELOOP, "'%.*s' is nested too deeply", LONG, dir);
-	rc = store_list_deep(f->store, dir, journal_add_name, &names, e);
+	rc = store_list_deep(f->txn->store, dir, journal_add_name, &names, e);
 	if (rc == -EOPNOTSUPP)
-		rc = store_list(f->store, dir, false, journal_add_name, &names, e);
+		rc = store_list(f->txn->store, dir, false, journal_add_name, &names, e);
 	if (rc == -ENOENT)
 		rc = 0;
 	if (rc == 0 && !buf_ok(&names))
@@ -253,7 +169,7 @@ static int journal_gather(struct zs_remote *f, const char *dir, size_t away, uns
 	for (size_t at = 0; rc == 0 && at < names.len;) {
 		const char *name = (const char *)names.data + at + 1;
 		size_t n = strlen(dir) + strlen(name) + 2;
-		char *key = arena_alloc(&f->arena, n, 1);
+		char *key = arena_alloc(&f->txn->arena, n, 1);
 
 		if (!key)
 			return err_nomem(e);
@@ -312,12 +228,12 @@ static int journal_fetch(void *arg, size_t i, struct err *e)
 	fd = openat(f->txn->dir, path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return err_sys(e, errno, "'%s' in the state directory", path);
-	rc = store_stat(f->store, from, &st, e);
+	rc = store_stat(f->txn->store, from, &st, e);
 	for (uint64_t at = 0; rc == 0 && at < st.size;) {
 		size_t n = (size_t)u64_min(st.size - at, PIECE);
 		uint64_t version = 0;
 
-		rc = store_read(f->store, from, at, room, n, &version, e);
+		rc = store_read(f->txn->store, from, at, room, n, &version, e);
 		if (rc == 0 && version != st.version)
 			rc = err_set(e, -ESTALE, "'%.*s' was changed by another program", LONG,
 				     from);
@@ -350,7 +266,7 @@ static int journal_expand(struct zs_remote *f, struct err *e)
 		if (to)
 			rc = to_copy(f, &f->moved[i], to, e);
 	}
-	return rc ? rc : zs_remote_each(f->n_from, journal_fetch, f, e);
+	return rc ? rc : zs_each(f->n_from, true, journal_fetch, f, e);
 }
 
 /* ---- the manifest ---- */
@@ -390,13 +306,14 @@ static int write_steps(struct zs_remote *f, struct err *e)
 		rc = journal_drop(f, &f->moved[i], e);
 	for (size_t i = 0; i < f->txn->n_steps; i++) {
 		const struct zs_step *x = &f->txn->steps[i];
-		const json_t *seen = json_object_get(f->known, x->key);
+		const json_t *seen = json_object_get(f->txn->known, x->key);
 
 		if (x->op == ZS_AWAY || x->op == ZS_INTO)
 			continue;
 		if (needs_version(f, x))
 			zs_txn_note(f->txn, ZS_IF_VERSION,
-				    seen ? f->seen[json_integer_value(seen)].version : 0,
+				    seen ? f->txn->seen[json_integer_value(seen)].version
+					 : 0,
 				    x->key);
 		zs_txn_note(f->txn, x->op, x->n, x->key);
 	}
@@ -406,10 +323,10 @@ static int write_steps(struct zs_remote *f, struct err *e)
 /* is_expected - check the current version of one document. */
 static int is_expected(void *arg, size_t i, struct err *e)
 {
-	struct zs_remote *f = arg;
-	const struct expected *x = &f->seen[i];
+	const struct zs_txn *t = arg;
+	const struct zs_expected *x = &t->seen[i];
 	struct store_stat st = {.version = 0};
-	int rc = store_fresh(f->store, x->key, &st, e);
+	int rc = store_fresh(t->store, x->key, &st, e);
 
 	if (rc && rc != -ENOENT)
 		return rc;
@@ -424,20 +341,38 @@ static int is_expected(void *arg, size_t i, struct err *e)
 				  : "changed");
 }
 
-int zs_remote_ready(struct zs_txn *t, struct err *e)
+static int make_ready(struct zs_remote *f, struct err *e)
 {
-	struct zs_remote *f = t->remote;
+	struct zs_txn *t = f->txn;
 	auto_fd int fd = -1;
 	int rc = 0;
 
-	f->txn = t;
+	if (!f->puts || !f->homes || !f->drops)
+		return err_nomem(e);
 	for (size_t i = 0, n = t->n_steps; rc == 0 && i < n; i++)
 		rc = journal_collect(f, i, e);
 	rc = rc ? rc : journal_expand(f, e);
-	rc = rc ? rc : zs_remote_each(f->n_seen, is_expected, f, e);
+	rc = rc ? rc : zs_each(t->n_seen, true, is_expected, t, e);
 	rc = rc ? rc : write_steps(f, e);
 	if (rc)
 		return rc;
 	fd = openat(t->dir, ZS_CONDITIONS, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	return fd < 0 ? err_sys(e, errno, "'%s' in the state directory", ZS_CONDITIONS) : 0;
+}
+
+int zs_remote_ready(struct zs_txn *t, struct err *e)
+{
+	struct zs_remote f = {.txn = t,
+			      .puts = json_object(),
+			      .homes = json_object(),
+			      .drops = json_object()};
+	int rc = make_ready(&f, e);
+
+	json_decref(f.puts);
+	json_decref(f.homes);
+	json_decref(f.drops);
+	free(f.from);
+	free(f.aways);
+	free(f.moved);
+	return rc;
 }

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "nczarr/sink/sink_int.h"
+#include "nczarr/store/store.h"
 
 #define PATH_BYTES ((size_t)1 << 20)
 #define ARENA_MAX ((size_t)4 << 30)
@@ -194,10 +195,11 @@ static void zarr_sink_learn(struct zarr_sink *s)
 	}
 }
 
-static int open_root(const char *path, struct source *real, int *ret, struct err *e)
+static int open_root(const char *path, struct source *real, struct store **ret, struct err *e)
 {
 	auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct stat st;
+	int rc;
 
 	if (fd < 0 && errno == ENOTDIR)
 		return err_set(e, -EROFS,
@@ -210,9 +212,9 @@ static int open_root(const char *path, struct source *real, int *ret, struct err
 			       LONG, path);
 	if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
 		return err_sys(e, errno, "'%.*s' is not writable", LONG, path);
-	*ret = fd;
-	fd = -1;
-	return 0;
+	rc = store_dir_open(fd, ret, e);
+	fd = rc ? fd : -1;
+	return rc;
 }
 
 static void zarr_sink_close(struct sink *sink)
@@ -226,6 +228,7 @@ static void zarr_sink_close(struct sink *sink)
 	for (uint32_t i = 0; s->arrays && i < s->now->ds.n_arrays; i++)
 		free(s->arrays[i].bits);
 	zs_txn_close(&s->txn);
+	store_close(s->own);
 	close_fd(&s->spool); /* its content is in the store */
 	json_decref(s->index);
 	json_decref(s->seen);
@@ -301,6 +304,8 @@ int zs_watch(struct zarr_sink *s, const char *key, struct err *e)
 	const struct zr_source *z = zr_of(s->real);
 	const json_t *i;
 
+	if (store_moves(s->txn.store))
+		return 0;
 	if (!s->seen) {
 		s->seen = json_object();
 		for (size_t k = 0; s->seen && k < z->n_seen; k++)
@@ -317,11 +322,8 @@ int zs_watch(struct zarr_sink *s, const char *key, struct err *e)
 
 int zs_watch_array(struct zarr_sink *s, const char *key, struct err *e)
 {
-	const char *doc = s->txn.remote ? s->format == 3 ? "zarr.json" : ".zarray" : NULL;
-	const char *at = doc ? zs_path_join(s, key, doc, e) : NULL;
+	const char *at = zs_path_join(s, key, s->format == 3 ? "zarr.json" : ".zarray", e);
 
-	if (!doc)
-		return 0;
 	return at ? zs_watch(s, at, e) : -ENOMEM;
 }
 
@@ -340,7 +342,7 @@ static int zarr_sink_begin(struct sink *sink, struct source *was, struct source 
 				    "the store has the layout of netCDF-C 4.8, which "
 				    "is read-only");
 	}
-	if (rc == 0 && s->txn.remote) /* consolidated metadata */
+	if (rc == 0) /* consolidated metadata */
 		rc = zs_watch(s, s->format == 3 ? "zarr.json" : ".zmetadata", e);
 	if (rc)
 		return rc;
@@ -362,9 +364,9 @@ static int move_away(struct zarr_sink *s, const char *key, uint64_t *ret, struct
 	int rc;
 
 	store_key_parent(key, parent);
-	rc = zs_check_writable(&s->txn, parent, e);
+	rc = store_movable(s->txn.store, parent, s->txn.dir, e);
 	if (rc == 0) /* a directory that moves is changed itself: its ".." */
-		rc = zs_check_writable(&s->txn, key, e);
+		rc = store_movable(s->txn.store, key, s->txn.dir, e);
 	if (rc)
 		return rc;
 	if (grow_array(&s->gone, &s->c_gone, s->n_gone + 1, sizeof(*s->gone)) < 0)
@@ -484,32 +486,35 @@ static const struct sink_ops zarr_sink_ops = {
 int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink_options *opts,
 		   struct sink **ret, struct err *e)
 {
+	struct store *own = NULL;
 	struct zarr_sink *s;
-	int root = -1, rc = 0;
+	int rc = 0;
 
 	if (!opts->store)
-		rc = open_root(path, real, &root, e);
+		rc = open_root(path, real, &own, e);
 	else if (!opts->store->ops->put || !opts->store->ops->remove || opts->store->unlisted)
 		rc = err_set(e, -EROFS, "'%.*s' is read-only", LONG, path);
 	if (rc)
 		return rc;
 	s = alloc_array(1, sizeof(*s));
 	if (!s) {
-		close_fd(&root); /* nothing was written */
+		store_close(own);
 		return err_nomem(e);
 	}
 	s->base.ops = &zarr_sink_ops;
 	s->real = real;
 	s->opts = *opts;
+	s->own = own;
 	s->spool = -1;
 	arena_init(&s->arena, ARENA_MAX);
 	s->elems = s->turned = s->stored = buf_of(PTRDIFF_MAX);
 	s->index = json_object();
 	s->scratch = codec_scratch_new();
 	zarr_sink_learn(s);
-	s->txn = (struct zs_txn){.root = root, .txn = -1, .sub = -1};
-	rc = s->index && s->scratch ? zs_txn_open(&s->txn, root, opts->store, opts->dir_fd, e)
-				    : err_nomem(e);
+	s->txn = (struct zs_txn){.txn = -1, .sub = -1};
+	rc = s->index && s->scratch
+		     ? zs_txn_open(&s->txn, own ? own : opts->store, opts->dir_fd, e)
+		     : err_nomem(e);
 	if (rc) {
 		zarr_sink_close(&s->base);
 		return rc;
@@ -518,21 +523,17 @@ int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink
 	return 0;
 }
 
-int zarr_sink_pending(const char *path, int dir_fd, struct err *e)
+int zarr_sink_pending(int dir_fd, struct err *e)
 {
-	(void)path;
 	return zs_txn_pending(dir_fd, e);
 }
 
-int zarr_sink_recover(const char *path, int dir_fd, struct err *e)
+int zarr_sink_recover(const char *path, struct store *store, int dir_fd, struct err *e)
 {
-	auto_fd int root = -1;
-	int rc = open_root(path, NULL, &root, e);
+	struct store *own = NULL;
+	int rc = store ? 0 : open_root(path, NULL, &own, e);
 
-	return rc ? rc : zs_txn_recover(root, dir_fd, e);
-}
-
-int zarr_store_recover(struct store *store, int dir_fd, struct err *e)
-{
-	return zs_remote_recover(store, dir_fd, e);
+	rc = rc ? rc : zs_txn_recover(store ? store : own, dir_fd, e);
+	store_close(own);
+	return rc;
 }

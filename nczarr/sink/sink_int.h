@@ -36,13 +36,17 @@ struct zs_step {
 	const char *key;     /* in the transaction's arena, or in the manifest */
 };
 
-struct zs_remote;
+/* zs_expected - the required version of a document. */
+struct zs_expected {
+	const char *key;  /* in the transaction's arena */
+	uint64_t version; /* 0: absent */
+};
 
 #define ZS_KEPT_MAX 1024
 
 struct zs_txn {
+	struct store *store; /* borrowed */
 	int dir;            /* the state directory, borrowed */
-	int root;           /* the store, owned; -1 */
 	int txn;            /* the directory of new objects, owned; -1: not started */
 	int sub;            /* its current subdirectory, owned; -1 */
 	uint64_t n_files, n_aways;
@@ -54,23 +58,20 @@ struct zs_txn {
 	size_t n_steps, c_steps;
 	struct buf manifest; /* during the commit: n_ops steps */
 	uint64_t n_ops;
-	struct zs_remote *remote; /* for a remote store; NULL: the store is root */
+	struct zs_expected *seen;
+	size_t n_seen, c_seen;
+	json_t *known; /* key -> number in seen; NULL: not made yet */
 };
 
-/* zs_txn_open - start a transaction. root: the store, taken, also on failure; or -1, and `store` is
- * the remote store, borrowed. -EBUSY: a commit is incomplete; -EXDEV the state directory is on
- * another filesystem. */
-int zs_txn_open(struct zs_txn *t, int root, struct store *store, int dir,
-		struct err *e) NZ_MUST_USE;
+/* zs_txn_open - start a transaction. -EBUSY: a commit is incomplete; -EXDEV the state directory is
+ * on another filesystem. */
+int zs_txn_open(struct zs_txn *t, struct store *store, int dir, struct err *e) NZ_MUST_USE;
 /* zs_txn_close - discard uncommitted data. Takes a zeroed transaction with descriptors -1. */
 void zs_txn_close(struct zs_txn *t);
 /* zs_txn_new - make an empty file for a new object, for the caller to write: *ret_fd is new. */
 int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e) NZ_MUST_USE;
 /* zs_txn_wrote - call when a new object has its n bytes: the disk begins to write a large one. */
 int zs_txn_wrote(struct zs_txn *t, int fd, uint64_t n, struct err *e) NZ_MUST_USE;
-/* zs_check_writable - check in advance that an object can be created in a directory of the store;
- * a missing one can be made. */
-int zs_check_writable(const struct zs_txn *t, const char *dir, struct err *e) NZ_MUST_USE;
 /* zs_txn_step - add a step. key: a valid key of a store. */
 int zs_txn_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key,
 		struct err *e) NZ_MUST_USE;
@@ -82,61 +83,39 @@ int zs_txn_put(struct zs_txn *t, enum zs_op op, const char *key, const uint8_t *
 int zs_txn_commit(struct zs_txn *t, int (*gate)(void *arg, struct err *e), void *arg,
 		  struct err *e) NZ_MUST_USE;
 int zs_txn_pending(int dir, struct err *e) NZ_MUST_USE;
-int zs_txn_recover(int root, int dir, struct err *e) NZ_MUST_USE;
+int zs_txn_recover(struct store *store, int dir, struct err *e) NZ_MUST_USE;
 /* zs_txn_note - append a record to the manifest. */
 void zs_txn_note(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key);
 /* zs_txn_path - path of new object n, relative to the state directory. */
 void zs_txn_path(char out[64], uint64_t n);
 
-/* ---- replay of a manifest (replay.c) ---- */
+/* ---- the manifest (replay.c) ---- */
 
-#define ZS_LOCAL "nczarrfs commit 1\n"
+#define ZS_LOCAL "nczarrfs commit 1\n" /* of a store with moves */
 #define ZS_REMOTE "nczarrfs remote 1\n" /* of the same length */
-#define ZS_FIRST (sizeof(ZS_LOCAL) - 1 + 8) /* offset of the first step */
+#define ZS_FIRST (sizeof(ZS_LOCAL) - 1 + 8) /* offset of the first step, after the store's id */
+#define ZS_CONDITIONS "conditions" /* file in the state directory: as long as it exists, conditions
+				    * are checked */
 
-struct zs_manifest {
-	uint8_t *p; /* owned */
-	size_t len; /* without the checksum */
-	uint64_t mark; /* LOCAL: inode of the store's directory */
-	struct zs_step *steps; /* owned */
-	size_t n, cap;
-};
+/* ---- stores without moves (journal_remote.c) ---- */
 
-/* zs_manifest_load - read and check the manifest in the state directory `dir`. Returns 1; 0: there
- * is none, and what remains of a transaction was removed. */
-int zs_manifest_load(int dir, const char *magic, struct zs_manifest *ret,
-		     struct err *e) NZ_MUST_USE;
-/* zs_manifest_end - release it. rc: of its steps; if all are complete, it is removed from the state
- * directory with its transaction. */
-int zs_manifest_end(struct zs_manifest *m, int dir, int rc, struct err *e) NZ_MUST_USE;
-
-/* ---- remote stores (journal_remote.c, replay_remote.c) ---- */
-
-int zs_remote_new(struct store *store, struct zs_remote **ret, struct err *e) NZ_MUST_USE;
-void zs_remote_free(struct zs_remote *f);
 /* zs_remote_expect - require a version of a document for the commit; 0: absent. The first call for
- * a document counts. No effect for a directory. */
+ * a document counts. No effect for a store with moves. */
 int zs_remote_expect(struct zs_txn *t, const char *key, uint64_t version,
 		     struct err *e) NZ_MUST_USE;
 /* zs_remote_ready - write the steps to the manifest: expand directories to objects, and check the
  * versions of documents. -ESTALE: another program changed one. */
 int zs_remote_ready(struct zs_txn *t, struct err *e) NZ_MUST_USE;
-/* zs_remote_recover - as zs_txn_recover(). */
-int zs_remote_recover(struct store *store, int dir, struct err *e) NZ_MUST_USE;
-struct store *zs_remote_store(struct zs_remote *f);
-/* zs_remote_get - read a document with its version. -ENOENT. */
-int zs_remote_get(struct store *store, const char *key, struct buf *out, uint64_t *ret_version,
-		  struct err *e) NZ_MUST_USE;
-/* zs_remote_each - call fn for each of n numbers, in several threads; after a failure no further
- * call is started. */
-int zs_remote_each(size_t n, int (*fn)(void *arg, size_t i, struct err *e), void *arg,
-		   struct err *e) NZ_MUST_USE;
-#define ZS_CONDITIONS "conditions" /* file in the state directory: as long as it exists, conditions
-				    * are checked */
+/* zs_each - call fn for each of n numbers; after a failure no further call is started.
+ * parallel: in several threads; else in order. */
+int zs_each(size_t n, bool parallel, int (*fn)(void *arg, size_t i, struct err *e), void *arg,
+	    struct err *e) NZ_MUST_USE;
 
 /* zs_write_file - create a file with this content; not synced. */
 int zs_write_file(int dir, const char *name, const uint8_t *p, size_t n,
 		  struct err *e) NZ_MUST_USE;
+/* zs_sync_path - sync a file or directory of the state directory. */
+int zs_sync_path(int dir, const char *path, struct err *e) NZ_MUST_USE;
 
 /* ---- the sink ---- */
 
@@ -185,6 +164,7 @@ struct zarr_sink {
 	struct sink base;
 	struct source *real, *was, *now;
 	struct zarr_sink_options opts;
+	struct store *own; /* of a directory; NULL: opts.store is written */
 	struct zs_txn txn;
 	struct arena arena;
 	uint32_t format;

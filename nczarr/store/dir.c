@@ -5,6 +5,9 @@
  * rename leads outside. Between calls no file is open, except, for a moment, files that are read
  * in pieces (fd_cache_int.h).
  *
+ * A commit changes it by renames. The directory of the last key stays open for the next one; it is
+ * synced when it is left, or, if there are many, with all others at the end.
+ *
  * Absence must be proven: the kernel also returns ENOENT for a dangling link, and for everything
  * below a root that was removed. So ENOENT is examined before it is returned; this costs no time
  * for existing keys. */
@@ -22,12 +25,20 @@
 #include "base/os/io.h"
 #include "nczarr/store/fd_cache_int.h"
 
+#define FEW 32 /* directories that are synced one by one */
+
 struct dir_store {
 	struct store base;
 	int fd;            /* owned */
 	uid_t uid;         /* uid for permission checks */
 	bool counts_links; /* the file system counts links: 0 means removed */
 	struct fd_cache kept;
+	/* of changes */
+	int parent;    /* the directory of the last key, owned; -1 */
+	bool dirty;    /* it was changed */
+	bool unsynced; /* a directory was changed and left without a sync: syncfs() is due */
+	int synced;    /* directories that were synced */
+	char of[STORE_KEY_MAX + 1]; /* key of parent */
 };
 
 static struct dir_store *store_dir_of(struct store *s)
@@ -38,6 +49,7 @@ static struct dir_store *store_dir_of(struct store *s)
 static void dir_close(struct store *s)
 {
 	fd_cache_release(&store_dir_of(s)->kept);
+	close_fd(&store_dir_of(s)->parent); /* changes that were not flushed are repeated */
 	(void)close(store_dir_of(s)->fd);
 	free(store_dir_of(s));
 }
@@ -335,12 +347,188 @@ static int dir_read(struct store *s, const char *key, struct store_io *io, struc
 	return 0;
 }
 
+/* ---- changes ---- */
+
+/* one_mount - whether a file can be renamed from one directory to the other. */
+static bool one_mount(int a, int b)
+{
+	struct statx x, y;
+	const unsigned want = STATX_INO | STATX_MNT_ID;
+
+	if (statx(a, "", AT_EMPTY_PATH, want, &x) < 0 ||
+	    statx(b, "", AT_EMPTY_PATH, want, &y) < 0)
+		return true; /* rename() reports it */
+	if (x.stx_dev_major != y.stx_dev_major || x.stx_dev_minor != y.stx_dev_minor)
+		return false;
+	return !(x.stx_mask & y.stx_mask & STATX_MNT_ID) || x.stx_mnt_id == y.stx_mnt_id;
+}
+
+static int dir_movable(struct store *s, const char *key, int dir, struct err *e)
+{
+	auto_fd int fd = open_beneath(store_dir_of(s)->fd, key, O_RDONLY | O_DIRECTORY);
+
+	if (!s->id)
+		return err_set(e, -EIO, "cannot examine the store");
+	if (fd == -ENOENT)
+		return 0;
+	if (fd < 0)
+		return err_sys(e, -fd, "'%s'", key);
+	if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
+		return err_sys(e, errno, "'%s' is not writable", key);
+	if (!one_mount(fd, dir))
+		return err_set(e, -EXDEV,
+			       "'%s' is on another file system than the state directory",
+			       key);
+	return 0;
+}
+
+/* dir_leave - sync and close the open directory. syncfs() writes what all programs left to be
+ * written, so that it is only used after many directories. */
+static int dir_leave(struct dir_store *d)
+{
+	bool sync = d->parent >= 0 && d->dirty;
+	int rc = 0;
+
+	if (sync && d->synced < FEW) {
+		rc = fsync(d->parent) < 0 ? -errno : 0;
+		d->synced++;
+	} else if (sync) {
+		d->unsynced = true;
+	}
+	close_fd(&d->parent);
+	d->dirty = false;
+	return rc;
+}
+
+/* dir_parent_of - open the directory of a key, and keep it for the next one; name: the last
+ * component. make: create missing directories. Returns 0; -errno without a message. */
+static int dir_parent_of(struct dir_store *d, const char *key, bool make, const char **name)
+{
+	char path[STORE_KEY_MAX + 1];
+	int fd, rc;
+
+	*name = store_key_name(key);
+	store_key_parent(key, path);
+	if (d->parent >= 0 && strcmp(path, d->of) == 0)
+		return 0;
+	fd = open_beneath(d->fd, path, O_RDONLY | O_DIRECTORY);
+	if (fd == -ENOENT && make && *path) {
+		const char *last;
+
+		rc = dir_parent_of(d, path, true, &last);
+		if (rc)
+			return rc;
+		if (mkdirat(d->parent, last, 0777) < 0 && errno != EEXIST)
+			return -errno;
+		d->dirty = true;
+		fd = open_beneath(d->fd, path, O_RDONLY | O_DIRECTORY);
+	}
+	if (fd < 0)
+		return fd;
+	rc = dir_leave(d);
+	if (rc) {
+		(void)close(fd); /* unchanged */
+		return rc;
+	}
+	d->parent = fd;
+	memcpy(d->of, path, strlen(path) + 1);
+	return 0;
+}
+
+/* dir_done - 1 if a move was done before, 0 if not. -errno if that is unknown: a move that is
+ * wrongly taken for done would be lost. */
+static int dir_done(struct dir_store *d, int dir, const char *path, bool out)
+{
+	struct stat st;
+	int there = fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 ? 1
+		    : errno == ENOENT				       ? 0
+								       : -errno;
+	const int done = there < 0 ? there : there == out;
+
+	if (done)
+		d->unsynced = true; /* an earlier run may have ended before it was synced */
+	return done;
+}
+
+/* Functions for one move return 0; -errno without a message. */
+static int move_out(struct dir_store *d, const char *key, int dir, const char *path)
+{
+	const char *name;
+	int rc = dir_parent_of(d, key, false, &name), done;
+
+	if (rc == 0)
+		d->dirty = true;
+	else if (rc != -ENOENT && rc != -ENOTDIR)
+		return rc;
+	done = dir_done(d, dir, path, true);
+	if (done)
+		return done < 0 ? done : 0;
+	if (rc == 0)
+		rc = renameat(d->parent, name, dir, path) < 0 ? -errno : 0;
+	return rc == -ENOENT ? 0 : rc; /* another program removed it */
+}
+
+static int move_in(struct dir_store *d, const char *key, int dir, const char *path)
+{
+	const char *name;
+	int rc = dir_parent_of(d, key, false, &name), done;
+
+	d->dirty = true; /* also if an earlier run did it */
+	if (rc == 0 && renameat(dir, path, d->parent, name) == 0)
+		return 0;
+	if (rc && rc != -ENOENT && rc != -ENOTDIR)
+		return rc;
+	rc = rc ? rc : -errno;
+	done = dir_done(d, dir, path, false);
+	if (done)
+		return done < 0 ? done : 0;
+	if (rc == -ENOENT)
+		rc = dir_parent_of(d, key, true, &name);
+	d->dirty = true;
+	return rc == 0 && renameat(dir, path, d->parent, name) < 0 ? -errno : rc;
+}
+
+static int dir_move(struct store *s, const char *key, int dir, const char *path, bool out,
+		    struct err *e)
+{
+	int rc = (out ? move_out : move_in)(store_dir_of(s), key, dir, path);
+
+	return rc ? err_sys(e, -rc, "'%s'", key) : 0;
+}
+
+static int dir_remove(struct store *s, const char *key, struct err *e)
+{
+	struct dir_store *d = store_dir_of(s);
+	const char *name;
+	int rc = dir_parent_of(d, key, false, &name);
+
+	if (rc == 0) {
+		d->dirty = true;
+		rc = unlinkat(d->parent, name, 0) < 0 ? -errno : 0;
+	}
+	return rc ? err_sys(e, -rc, "'%s'", key) : 0;
+}
+
+static int dir_flush(struct store *s, bool all, struct err *e)
+{
+	struct dir_store *d = store_dir_of(s);
+	int rc = dir_leave(d);
+
+	if (rc == 0 && all && d->unsynced && syncfs(d->fd) < 0)
+		rc = -errno;
+	return rc ? err_sys(e, -rc, "cannot sync the store") : 0;
+}
+
 static const struct store_ops g_ops = {
 	.name = "directory",
 	.close = dir_close,
 	.stat = dir_stat,
 	.list = dir_list,
 	.read = dir_read,
+	.remove = dir_remove,
+	.movable = dir_movable,
+	.move = dir_move,
+	.flush = dir_flush,
 };
 
 int store_dir_open(int fd, struct store **ret, struct err *e)
@@ -352,8 +540,12 @@ int store_dir_open(int fd, struct store **ret, struct err *e)
 		return err_nomem(e);
 	d->base.ops = &g_ops;
 	d->fd = fd;
+	d->parent = -1;
 	d->uid = geteuid();
-	d->counts_links = fstat(fd, &st) == 0 && st.st_nlink > 0;
+	if (fstat(fd, &st) == 0) {
+		d->counts_links = st.st_nlink > 0;
+		d->base.id = st.st_ino;
+	}
 	*ret = &d->base;
 	return 0;
 }

@@ -310,3 +310,20 @@ int store_remove(struct store *s, const char *key, struct err *e)
 	rc = contract_store_answer(s, key, s->ops->remove(s, key, e), e);
 	return rc == -ENOENT ? 0 : rc;
 }
+
+int store_movable(struct store *s, const char *key, int dir, struct err *e)
+{
+	return s->ops->movable ? s->ops->movable(s, key, dir, e) : 0;
+}
+
+int store_move(struct store *s, const char *key, int dir, const char *path, bool out,
+	       struct err *e)
+{
+	return store_key_ok(key) ? s->ops->move(s, key, dir, path, out, e)
+				 : contract_store_bad_key(key, e);
+}
+
+int store_flush(struct store *s, bool all, struct err *e)
+{
+	return s->ops->flush ? s->ops->flush(s, all, e) : 0;
+}

@@ -92,6 +92,11 @@ struct store_ops {
 	int (*remove)(struct store *s, const char *key, struct err *e);
 	int (*list_deep)(struct store *s, const char *key, store_emit *emit, void *arg,
 			 struct err *e);
+	/* all three or none, by one thread at a time: objects are files, which renames move */
+	int (*movable)(struct store *s, const char *key, int dir, struct err *e);
+	int (*move)(struct store *s, const char *key, int dir, const char *path, bool out,
+		    struct err *e);
+	int (*flush)(struct store *s, bool all, struct err *e);
 };
 
 /* store - embedded first in every implementation. */
@@ -99,6 +104,7 @@ struct store {
 	const struct store_ops *ops;
 	bool remote;    /* every access costs a request over a slow connection: callers that need
 			 * several objects call store_want first */
+	uint64_t id;    /* of stores with moves: the inode of the directory */
 	bool unlisted;  /* store_list is -EOPNOTSUPP: objects have to be requested by name */
 	_Atomic uint64_t absences; /* remote: how often the service answered that an object does not
 				    * exist. A caller that relies on such an answer checks
@@ -191,5 +197,23 @@ int store_put(struct store *s, const char *key, const struct store_put *what,
 	      uint64_t *ret_version, struct err *e) NZ_MUST_USE;
 /* store_remove - remove an object. It is no error if there is none. */
 int store_remove(struct store *s, const char *key, struct err *e) NZ_MUST_USE;
+
+/* store_moves - whether files of a transaction become objects of the store by renames. */
+static inline bool store_moves(const struct store *s)
+{
+	return s->ops->move != NULL;
+}
+/* store_movable - check in advance that objects in the directory `key`, "" the root, can be moved
+ * to and from the directory dir; a missing one can be made. 0 without moves: the service reports
+ * it. -EXDEV: dir is on another file system. */
+int store_movable(struct store *s, const char *key, int dir, struct err *e) NZ_MUST_USE;
+/* store_move - move the file or directory dir/path to a key, or from there if `out`. Missing
+ * directories are made. What has been moved already is no error: a path that is there (out), or
+ * absent; nor, if `out`, is a missing object. */
+int store_move(struct store *s, const char *key, int dir, const char *path, bool out,
+	       struct err *e) NZ_MUST_USE;
+/* store_flush - call after some moves and removals, so that later keys are resolved anew. all: and
+ * sync all changes so far. */
+int store_flush(struct store *s, bool all, struct err *e) NZ_MUST_USE;
 
 #endif

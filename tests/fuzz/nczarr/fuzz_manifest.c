@@ -110,10 +110,12 @@ static struct store *far_store(void)
 
 static void carry_out(const struct place *p, uint8_t flags)
 {
-	struct store *far = flags & REMOTE ? far_store() : NULL;
+	struct store *s = flags & REMOTE ? far_store() : NULL;
 	struct err e = ERR_INIT;
-	int rc = far ? zs_remote_recover(far, p->state, &e)
-		     : zs_txn_recover(p->root, p->state, &e);
+	int rc = s ? 0 : store_dir_open(dup(p->root), &s, &e);
+
+	require(rc == 0);
+	rc = zs_txn_recover(s, p->state, &e);
 
 	if (rc) {
 		failed_well(rc, &e);
@@ -121,13 +123,12 @@ static void carry_out(const struct place *p, uint8_t flags)
 			require(faccessat(p->state, "manifest", F_OK, 0) == 0 &&
 				faccessat(p->state, "txn/0/0", F_OK, 0) == 0 &&
 				faccessat(p->root, "v/0", F_OK, 0) == 0);
-		rc = far ? zs_remote_recover(far, p->state, &e)
-			 : zs_txn_recover(p->root, p->state, &e);
+		rc = zs_txn_recover(s, p->state, &e);
 	}
 	if (rc == 0)
 		require(zs_txn_pending(p->state, NULL) == 0 &&
 			faccessat(p->state, "txn", F_OK, 0) < 0);
-	store_close(far);
+	store_close(s);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -148,7 +149,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (flags & RAW)
 		buf_put(&b, s.p, s.len);
 	else
-		manifest(&b, &s, flags, (uint64_t)st.st_ino);
+		manifest(&b, &s, flags, flags & REMOTE ? 0 : (uint64_t)st.st_ino);
 	require(buf_ok(&b));
 	put_file(p.state, "manifest", b.data, b.len);
 	buf_release(&b);

@@ -285,7 +285,7 @@ static int in_child(int (*fn)(struct zs_box *x), struct zs_box *x, long k)
 static int recover(struct zs_box *x)
 {
 	g_count = 0;
-	return zarr_sink_recover(x->store, x->state_fd, NULL);
+	return zarr_sink_recover(x->store, NULL, x->state_fd, NULL);
 }
 
 /* settled - recover, with `j` dying recoveries before; whether the store is as it has to be. done:
@@ -298,7 +298,7 @@ static void settled(struct zs_box *x, bool done, long k, long j)
 	if (j > 0)
 		(void)in_child(recover, x, j);
 	assert_int_equal(recover(x), 0);
-	assert_int_equal(zarr_sink_pending(x->store, x->state_fd, NULL), 0);
+	assert_int_equal(zarr_sink_pending(x->state_fd, NULL), 0);
 	assert_int_equal(faccessat(x->state_fd, "txn", F_OK, 0), -1);
 	got = store_text(x);
 	if (strcmp(got, want) != 0)
@@ -308,7 +308,7 @@ static void settled(struct zs_box *x, bool done, long k, long j)
 
 static bool pending(const struct zs_box *x)
 {
-	return zarr_sink_pending(x->store, x->state_fd, NULL) == 1;
+	return zarr_sink_pending(x->state_fd, NULL) == 1;
 }
 
 static void test_whole(void **state)

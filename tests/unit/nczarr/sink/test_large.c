@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "nczarr/sink/sink_int.h"
+#include "nczarr/store/store.h"
 
 #define OBJECTS 40
 #define BYTES ((size_t)256 << 10)
@@ -47,6 +48,7 @@ static void test_many(void **state)
 	char top[] = "/tmp/nczarrfs-XXXXXX", path[64];
 	struct err e = ERR_INIT;
 	struct rlimit files;
+	struct store *store;
 	struct zs_txn t;
 	struct stat st;
 	size_t before;
@@ -60,7 +62,8 @@ static void test_many(void **state)
 	(void)snprintf(path, sizeof(path), "%s/state", top);
 	dir = directory(path);
 	(void)snprintf(path, sizeof(path), "%s/store", top);
-	if (zs_txn_open(&t, directory(path), NULL, dir, &e) < 0)
+	assert_int_equal(store_dir_open(directory(path), &store, &e), 0);
+	if (zs_txn_open(&t, store, dir, &e) < 0)
 		fail_msg("%s", e.msg);
 	before = open_files();
 	for (size_t i = 0; i < OBJECTS; i++) {
@@ -73,6 +76,7 @@ static void test_many(void **state)
 	if (zs_txn_commit(&t, NULL, NULL, &e) < 0)
 		fail_msg("%s", e.msg);
 	zs_txn_close(&t);
+	store_close(store);
 	for (size_t i = 0; i < OBJECTS; i++) {
 		(void)snprintf(path, sizeof(path), "%s/store/%zu", top, i);
 		assert_int_equal(stat(path, &st), 0);

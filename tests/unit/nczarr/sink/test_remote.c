@@ -325,7 +325,7 @@ static bool bare(const struct blob_proxy *f)
 
 static bool pending(const struct blob_proxy *f)
 {
-	return zarr_sink_pending("", f->box.state_fd, NULL) == 1;
+	return zarr_sink_pending(f->box.state_fd, NULL) == 1;
 }
 
 /* ---- tests ---- */
@@ -483,12 +483,12 @@ static void fails_at(long k, bool late, long again, bool plain)
 	if (again) {
 		f.count = 0;
 		f.fail_from = again;
-		if (zarr_store_recover(f.s, f.box.state_fd, NULL) == 0)
+		if (zarr_sink_recover(NULL, f.s, f.box.state_fd, NULL) == 0)
 			assert_true(f.count < again);
 	}
 	f.fail_to = 0;
 	for (int i = 0; i < 2; i++) { /* once more does no harm */
-		if (zarr_store_recover(f.s, f.box.state_fd, &e))
+		if (zarr_sink_recover(NULL, f.s, f.box.state_fd, &e))
 			fail_msg("request %ld, %ld: %s", k, again, e.msg);
 		if (!is(&f, g_new))
 			fail_msg("request %ld, %ld: it is not new", k, again);
@@ -580,13 +580,13 @@ static void test_race(void **state)
 		assert_non_null(strstr(e.msg, "conditions"));
 		assert_true(pending(&f));
 		f.meddle = NULL;
-		assert_int_equal(zarr_store_recover(f.s, f.box.state_fd, &e), -ESTALE);
+		assert_int_equal(zarr_sink_recover(NULL, f.s, f.box.state_fd, &e), -ESTALE);
 		text = text_of(f.s);
 		if (!strstr(text, "t/.zarray: {}"))
 			fail_msg("%s", text);
 		free(text);
 		assert_int_equal(unlinkat(f.box.state_fd, "conditions", 0), 0);
-		assert_int_equal(zarr_store_recover(f.s, f.box.state_fd, &e), 0);
+		assert_int_equal(zarr_sink_recover(NULL, f.s, f.box.state_fd, &e), 0);
 		assert_true(is(&f, g_new));
 		assert_true(bare(&f));
 		far_release(&f);
@@ -605,7 +605,7 @@ static void test_busy(void **state)
 	assert_int_equal(change(&f, &e), -EIO);
 	f.fail_to = 0;
 	assert_int_equal(change(&f, &e), -EBUSY);
-	assert_int_equal(zarr_store_recover(f.s, f.box.state_fd, &e), 0);
+	assert_int_equal(zarr_sink_recover(NULL, f.s, f.box.state_fd, &e), 0);
 	assert_true(is(&f, g_new));
 	far_release(&f);
 }
@@ -624,14 +624,14 @@ static void test_manifests(void **state)
 	assert_int_equal(change(&f, &e), -EIO);
 	f.fail_to = 0;
 	/* that of a remote store is not done to a directory */
-	assert_int_equal(zarr_sink_recover(f.box.store, f.box.state_fd, &e), -EBADMSG);
+	assert_int_equal(zarr_sink_recover(f.box.store, NULL, f.box.state_fd, &e), -EBADMSG);
 	(void)snprintf(path, sizeof(path), "%s/manifest", f.box.state);
 	file = fopen(path, "r+");
 	assert_non_null(file);
 	assert_int_equal(fseek(file, 60, SEEK_SET), 0);
 	assert_int_equal(fputc('#', file), '#');
 	(void)fclose(file);
-	assert_int_equal(zarr_store_recover(f.s, f.box.state_fd, &e), -EBADMSG);
+	assert_int_equal(zarr_sink_recover(NULL, f.s, f.box.state_fd, &e), -EBADMSG);
 	assert_true(is(&f, g_old));
 	assert_true(pending(&f));
 	far_release(&f);
