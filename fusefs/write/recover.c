@@ -42,6 +42,10 @@ int rw_repair(const struct app *setup, const struct rw_state *state, bool *ret_d
 	int rc = rw_pending(state, e);
 
 	*ret_done = rc > 0;
+	/* files that an ended commit could not remove */
+	if (rc == 0 && state->is_dir &&
+	    zarr_sink_recover(state->path, NULL, state->dir_fd, NULL) < 0)
+		log_debug("'%s': files of a commit could not be removed", state->shown);
 	if (rc <= 0)
 		return rc;
 	if (!state->is_dir)

@@ -531,8 +531,10 @@ int zarr_sink_pending(int dir_fd, struct err *e)
 int zarr_sink_recover(const char *path, struct store *store, int dir_fd, struct err *e)
 {
 	struct store *own = NULL;
-	int rc = store ? 0 : open_root(path, NULL, &own, e);
+	int rc = zs_txn_pending(dir_fd, e);
 
+	if (rc > 0) /* else there is nothing to write */
+		rc = store ? 0 : open_root(path, NULL, &own, e);
 	rc = rc ? rc : zs_txn_recover(store ? store : own, dir_fd, e);
 	store_close(own);
 	return rc;
