@@ -90,7 +90,8 @@ static int bitgroom_encode(const struct codec_call *c)
 ROUNDING(codec_bitgroom, "bitgroom", CODEC_BITGROOM);
 ROUNDING(codec_granularbr, "granularbr", CODEC_GRANULARBR);
 
-/* Only decoding is needed, and encoding is not implemented: the plugin breaks ties to even. */
+/* Chunks of this filter are decoded only: an encoder would have to break ties to even, as the
+ * plugin does. */
 const struct codec_ops codec_bitround_hdf5 = {
 	.name = "bitround",
 	.h5_id = 32032,

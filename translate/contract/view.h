@@ -176,8 +176,8 @@ struct view_ops {
 struct view {
 	const struct view_ops *ops;
 	const struct view_write_ops *write; /* NULL: read-only. Writable views follow */
-	struct source *source;   /* borrowed by the view, which it outlives: view_close closes both;
-				  * NULL if there is not exactly one */
+	struct source *source;   /* outlives the view, whose close does not close it: view_close
+				  * closes both. NULL if there is not exactly one */
 	const char *const *notes; /* parts that the view left out or changed, with the reason: one
 				   * line each; borrowed until close */
 	uint32_t n_notes;
